@@ -1,0 +1,23 @@
+//! What crosses a boundary in Wakeful: typed ids, validated names, error codes, messages.
+//!
+//! This crate does no IO, reads no clock and draws no randomness.
+//! Start at [`id`] and [`name`]; the messages between gateway and control plane are in [`gate`],
+//! the ones between driver and `envd` in [`sandbox`], the public JSON shapes in [`api`].
+
+pub mod api;
+pub mod code;
+pub mod gate;
+pub mod hosts;
+pub mod id;
+pub mod name;
+pub mod phase;
+pub mod sandbox;
+pub mod template;
+pub mod time;
+
+pub use code::{Code, Problem};
+pub use hosts::Hosts;
+pub use id::{ActivitySeq, EnvId, Generation, HolderId, ProjectId, SandboxUid};
+pub use name::{NameError, Slug, SurfaceName, TemplateName, UserName};
+pub use phase::{ClockKind, Phase};
+pub use time::Timestamp;
