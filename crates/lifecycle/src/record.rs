@@ -47,6 +47,8 @@ pub struct Record {
     pub starts: Starts,
     /// Why it is failed, if it is.
     pub failure: Option<Failure>,
+    /// An idle suspend was given up because something was open: not decided again before this.
+    pub idle_not_before: Option<Timestamp>,
     /// Since when the phase is what it is.
     pub since: Timestamp,
     /// When it was created.
@@ -77,6 +79,7 @@ impl Record {
             sandbox: None,
             starts: Starts { failed: 0, retry_at: None, reason: None, recovery: false },
             failure: None,
+            idle_not_before: None,
             since: now,
             created_at: now,
         }
@@ -120,6 +123,7 @@ impl Record {
         self.sandbox = None;
         self.starts = Starts::default();
         self.failure = None;
+        self.idle_not_before = None;
         self.since = now;
     }
 

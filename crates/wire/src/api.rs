@@ -9,6 +9,7 @@ use crate::{
 
 /// A project with its environments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Project {
     /// Its id, also its Development environment's.
     pub id: ProjectId,
@@ -22,6 +23,7 @@ pub struct Project {
 
 /// An environment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Environment {
     /// Its id.
     pub id: EnvId,
@@ -53,6 +55,7 @@ pub struct Environment {
 
 /// A way in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SurfaceView {
     /// Its name.
     pub name: SurfaceName,
@@ -70,6 +73,7 @@ pub struct SurfaceView {
 
 /// The two activity clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ClocksView {
     /// Fed by every surface but the app.
     pub agent: ClockView,
@@ -79,6 +83,7 @@ pub struct ClocksView {
 
 /// One clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ClockView {
     /// When it runs out, from now, in milliseconds; 0 when it has.
     pub expires_in_ms: u64,
@@ -86,6 +91,7 @@ pub struct ClockView {
 
 /// One lease.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LeaseView {
     /// The surface.
     pub surface: SurfaceName,
@@ -101,6 +107,7 @@ pub struct LeaseView {
 
 /// Why an environment did not start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct FailureView {
     /// What happened, for people.
     pub reason: String,
@@ -115,6 +122,7 @@ pub struct FailureView {
 
 /// Why an environment is awake and when it will sleep.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Explain {
     /// The phase.
     pub phase: Phase,
@@ -128,6 +136,7 @@ pub struct Explain {
 
 /// One thing that keeps an environment awake.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum AwakeBecause {
     /// A clock has not run out.
@@ -152,6 +161,7 @@ pub enum AwakeBecause {
 
 /// `POST /users`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SignUp {
     /// The name to take.
@@ -163,6 +173,7 @@ pub struct SignUp {
 
 /// The answer to `POST /users`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SignedUp {
     /// The name.
     pub user: UserName,
@@ -174,6 +185,7 @@ pub struct SignedUp {
 
 /// `POST /login`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SignIn {
     /// The name.
@@ -188,6 +200,7 @@ pub struct SignIn {
 
 /// `POST /api/projects`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateProject {
     /// A title.
@@ -199,6 +212,7 @@ pub struct CreateProject {
 
 /// A template that can be chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TemplateView {
     /// Its name.
     pub name: TemplateName,
@@ -216,6 +230,7 @@ pub struct TemplateView {
 
 /// A deleted project that can still be restored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct DeletedProject {
     /// Its id.
     pub id: ProjectId,

@@ -13,6 +13,7 @@ macro_rules! codes {
         /// It answers by exhaustive match: the HTTP status, whether trying again makes sense, and
         /// a title for people. Clients decide by the code, never by the text.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
         pub enum Code {
             $($(#[$doc])* #[serde(rename = $text)] $name,)*
         }
@@ -117,6 +118,7 @@ impl fmt::Display for Code {
 ///
 /// Every text in it is for the outside: it says what to do and holds nothing internal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Problem {
     /// The stable code.
     pub code: Code,

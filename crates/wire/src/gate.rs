@@ -242,6 +242,7 @@ pub struct ActivityReport {
 
 /// What holds an environment awake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LeaseKind {
     /// A request in flight.

@@ -27,6 +27,11 @@ macro_rules! uuid_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[cfg_attr(
+            feature = "openapi",
+            derive(utoipa::ToSchema),
+            schema(value_type = String, format = "uuid")
+        )]
         pub struct $name(Uuid);
 
         impl $name {
@@ -109,6 +114,7 @@ macro_rules! counter {
         #[derive(
             Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
         )]
+        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(value_type = u64))]
         #[serde(transparent)]
         pub struct $name(pub u64);
 

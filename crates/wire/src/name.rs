@@ -45,6 +45,7 @@ macro_rules! name {
     ($(#[$doc:meta])* $name:ident, max $max:expr, reserved $reserved:expr) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(value_type = String))]
         pub struct $name(Arc<str>);
 
         impl $name {

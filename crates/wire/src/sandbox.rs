@@ -45,6 +45,17 @@ pub const BASE_READABLE: &[&str] = &[
     "/run/current-system",
 ];
 
+/// The hidden subcommands under which the program runs parts of itself in a sandbox.
+pub mod subcommand {
+    /// The daemon: a [`SandboxSpec`](super::SandboxSpec) on standard input.
+    pub const ENVD: &str = "envd";
+    /// The step between the daemon and a surface's command.
+    pub const SHIM: &str = "envd-exec";
+    /// Applies an [`Isolation`](super::Isolation) from standard input to itself and prints the
+    /// [`IsolationInForce`](super::IsolationInForce), both as JSON.
+    pub const PROBE: &str = "envd-probe";
+}
+
 /// File names in a sandbox's run directory.
 pub mod run_dir {
     /// The control socket.
@@ -55,6 +66,8 @@ pub mod run_dir {
     pub const LOCK: &str = "lock";
     /// The log directory: `envd.log` and `{surface}.log`, each with one older `.1` beside it.
     pub const LOGS: &str = "logs";
+    /// The sandbox's own scratch space, `$TMPDIR` of its processes. Ends with the sandbox.
+    pub const TMP: &str = "tmp";
 }
 
 /// Everything that a sandbox is started with. Holds secrets: it is sent on standard input and
@@ -126,6 +139,7 @@ impl Default for Limits {
 
 /// What is really in force in a sandbox, as `envd` found when it applied it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct IsolationInForce {
     /// The rung's name: `none` or `landlock`.
     pub rung: String,

@@ -19,7 +19,11 @@ pub(super) fn decide(
         if next.intent == Intent::Suspended {
             stop(next, StopReason::Asked, policy, now);
         } else if next.intent == Intent::Running && sandbox.ready_since.is_some() {
-            if clocks.is_idle(policy, now) {
+            let waits = next.idle_not_before.filter(|at| *at > now);
+            if let Some(at) = waits {
+                draft.look(at, "idle");
+            } else if clocks.is_idle(policy, now) {
+                next.idle_not_before = None;
                 stop(next, StopReason::Idle, policy, now);
                 draft.loses_to_touch = true;
             } else {
@@ -57,7 +61,9 @@ pub(super) fn decide(
     }
     if sandbox.stop.is_none() {
         // Not at once again: whoever is busy reports it by the next keep-alive interval.
-        draft.look(now.after(policy.drain_deadline), "idle");
+        let again = now.after(policy.drain_deadline);
+        next.idle_not_before = Some(again);
+        draft.look(again, "idle");
     }
 }
 

@@ -330,6 +330,8 @@ fn something_open_or_a_silent_gateway_gives_an_idle_suspend_up() {
     bench.fall_idle();
     bench.drained(Drained::Busy);
     assert_eq!((bench.record.phase(), bench.stage()), (Phase::Ready, None));
+    bench.see(ready());
+    assert_eq!(bench.stage(), None, "not at once again");
     bench.wait(bench.policy.drain_deadline);
     bench.see(ready());
     assert!(matches!(bench.stage(), Some((StopReason::Idle, _))), "and it is tried again");
