@@ -1,0 +1,5 @@
+//! Drivers: how sandboxes are run.
+//!
+//! [`process`] runs them as processes of this machine.
+
+pub mod process;

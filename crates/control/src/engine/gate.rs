@@ -1,0 +1,291 @@
+//! The ensure gate, failure reports and activity: what gateways ask.
+//!
+//! No call here waits for an environment. Each commits a wish at most and answers from the record
+//! and the driver's last sight.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use wakeful_lifecycle::{
+    Command, Observation, Refused, Seen, Verdict, apply,
+    port::{LeaseReport, Loaded, Touch},
+    verdict,
+};
+use wakeful_wire::{
+    ClockKind, EnvId, SurfaceName, TemplateName, UserName,
+    gate::{
+        ActivityReport, EnsureAnswer, EnsureRequest, FailureAnswer, FailureReport, GateState,
+        Route, Upstream,
+    },
+    sandbox::{BASIC_USER, SurfaceState},
+    template::{Auth, Surface},
+    time::millis,
+};
+
+use super::{Engine, EngineError, worker::RACES_MAX};
+
+/// How soon a waiting request asks again when no event comes.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+
+impl Engine {
+    /// What a gateway must know to route to an environment. `None`: no such environment, or it is
+    /// being deleted.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn route(&self, env: EnvId) -> Result<Option<Route>, EngineError> {
+        let Some(loaded) = self.inner.parts.store.load(env).await? else { return Ok(None) };
+        let record = loaded.record;
+        let project = self.inner.parts.store.project(record.project).await?;
+        let title = project.map(|(row, _)| row.title).unwrap_or_default();
+        let template = self.template(&record.template);
+        let surfaces: BTreeMap<SurfaceName, Arc<Surface>> = template
+            .map(|template| {
+                let shared = |(name, surface): (&SurfaceName, &Surface)| {
+                    (name.clone(), Arc::new(surface.clone()))
+                };
+                template.surfaces.iter().map(shared).collect()
+            })
+            .unwrap_or_default();
+        Ok(Some(Route {
+            env,
+            owner: record.owner,
+            slug: record.slug,
+            title,
+            home: template.and_then(|template| template.home().cloned()),
+            surfaces,
+            idle_min_ms: millis(self.policy().idle_min()),
+        }))
+    }
+
+    /// A user's default environment and its home surface: the oldest project's Development.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn home(&self, user: &UserName) -> Result<Option<(EnvId, SurfaceName)>, EngineError> {
+        for (row, environments) in self.inner.parts.store.projects(user).await? {
+            let development = EnvId::from(row.id);
+            let live = environments.iter().any(|loaded| {
+                loaded.record.id == development
+                    && loaded.record.intent != wakeful_lifecycle::Intent::Deleted
+            });
+            let home = self.template(&row.template).and_then(|template| template.home().cloned());
+            if let (true, Some(home)) = (live, home) {
+                return Ok(Some((development, home)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn surface(&self, template: &TemplateName, name: &SurfaceName) -> Option<&Surface> {
+        self.template(template)?.surfaces.get(name)
+    }
+
+    /// The gate. Touches the surface's clock and wakes, if the request has intent; starts the
+    /// surface, if it is lazy.
+    ///
+    /// # Errors
+    /// When the store cannot be used. A phase that refuses is an answer, not an error.
+    pub async fn ensure(&self, request: &EnsureRequest) -> Result<EnsureAnswer, EngineError> {
+        self.inner.metrics.ensures.inc();
+        let Some(loaded) = self.wanted(request).await? else {
+            return Ok(answer_nothing());
+        };
+        let record = &loaded.record;
+        // What belongs to another is not there (W31). The gateway has checked the same.
+        let may_see =
+            request.principal.as_ref().is_none_or(|principal| principal.user == record.owner);
+        if !may_see {
+            return Ok(answer_nothing());
+        }
+        let reference = record.sandbox.as_ref().map(|sandbox| sandbox.reference(record.id));
+        let seen = reference
+            .as_ref()
+            .map_or(Seen::Absent, |sandbox| self.inner.parts.driver.glance(sandbox));
+        let verdict = verdict(record, &seen, &request.surface);
+        if verdict.state == GateState::SurfaceStarting && !matches!(seen, Seen::Present(_)) {
+            // The record says ready, but nothing is in sight: look.
+            self.nudge(record.id);
+        }
+        if request.intent
+            && let Seen::Present(present) = &seen
+        {
+            let asleep = present.surfaces.get(&request.surface).is_some_and(|status| {
+                matches!(status.state, SurfaceState::Stopped | SurfaceState::GivenUp)
+            });
+            if asleep && let Some(sandbox) = &reference {
+                let started =
+                    self.inner.parts.driver.start_surface(sandbox, &request.surface).await;
+                if let Err(error) = started {
+                    tracing::warn!(env = %record.id, reason = error.fault.reason, "surface start");
+                }
+            }
+        }
+        let upstream = match (verdict.state, &reference) {
+            (GateState::Ready, Some(sandbox)) => {
+                let upstream = self.inner.parts.driver.upstream(sandbox, &request.surface);
+                match upstream {
+                    Some(upstream) => {
+                        Some(self.with_credential(&loaded, &request.surface, upstream).await?)
+                    }
+                    None => None,
+                }
+            }
+            _ => None,
+        };
+        Ok(answer(&loaded, verdict, upstream))
+    }
+
+    /// The record after the request's wish was committed; `None` when there is none.
+    async fn wanted(&self, request: &EnsureRequest) -> Result<Option<Loaded>, EngineError> {
+        let store = &self.inner.parts.store;
+        for _ in 0..RACES_MAX {
+            let Some(loaded) = store.load(request.env).await? else { return Ok(None) };
+            let foreign = request
+                .principal
+                .as_ref()
+                .is_some_and(|principal| principal.user != loaded.record.owner);
+            let Some(surface) = self.surface(&loaded.record.template, &request.surface) else {
+                return Ok(Some(loaded));
+            };
+            if !request.intent || foreign {
+                return Ok(Some(loaded));
+            }
+            let touch = Touch { clock: surface.clock(&request.surface), now: self.now() };
+            // The touch reads the phase in its own transaction: either it comes before a suspend's
+            // commit, which then loses, or it sees that suspend.
+            let Some(loaded) = store.touch(request.env, touch).await? else { return Ok(None) };
+            match apply(&loaded.record, Command::Wake, self.policy(), self.now()) {
+                Ok(None) => return Ok(Some(loaded)),
+                Ok(Some(next)) => {
+                    let made = self.make_plan(&loaded, &next, &Observation::unknown());
+                    // Woken from sleep, the touch goes with the wake.
+                    if self.commit(&loaded, &made, Some(touch)).await? {
+                        self.nudge(request.env);
+                        let record = made.change.unwrap_or(next);
+                        return Ok(Some(Loaded { record, clocks: loaded.clocks }));
+                    }
+                }
+                Err(Refused::Gone | Refused::Disabled | Refused::Failed | Refused::WrongPhase) => {
+                    return Ok(Some(loaded));
+                }
+            }
+        }
+        Err(EngineError::Contended)
+    }
+
+    async fn with_credential(
+        &self,
+        loaded: &Loaded,
+        surface: &SurfaceName,
+        upstream: Upstream,
+    ) -> Result<Upstream, EngineError> {
+        let declared = self.surface(&loaded.record.template, surface).map(|surface| surface.auth);
+        let pair = match declared {
+            Some(Auth::Basic) => {
+                let own = self.inner.parts.launch.launch(loaded.record.id).await?;
+                Some(format!("{BASIC_USER}:{}", own.basic_password))
+            }
+            Some(Auth::None) | None => None,
+        };
+        Ok(match upstream {
+            Upstream::Broker { socket, secret, authority, .. } => {
+                Upstream::Broker { socket, secret, authority, basic: pair }
+            }
+            Upstream::Tcp { address, .. } => Upstream::Tcp { address, basic: pair },
+        })
+    }
+
+    /// A request to a ready sandbox failed. Looks at the sandbox: gone means that a new one starts
+    /// (503, try again); alive means that a program in it died (502), and it is left alone.
+    ///
+    /// # Errors
+    /// When the store cannot be used.
+    pub async fn failure(&self, report: &FailureReport) -> Result<FailureAnswer, EngineError> {
+        for _ in 0..RACES_MAX {
+            let Some(loaded) = self.inner.parts.store.load(report.env).await? else {
+                return Ok(FailureAnswer { restart: false });
+            };
+            let record = &loaded.record;
+            let wanted = record.intent == wakeful_lifecycle::Intent::Running
+                && !record.disabled
+                && record.failure.is_none();
+            let same = record.sandbox.as_ref().filter(|sandbox| sandbox.uid == report.sandbox);
+            let Some(sandbox) = same else {
+                // It has been replaced already.
+                return Ok(FailureAnswer { restart: wanted });
+            };
+            if sandbox.stop.is_some() {
+                return Ok(FailureAnswer { restart: true });
+            }
+            let observation = self.observe(record).await;
+            match observation.seen {
+                Seen::Present(_) | Seen::Unknown => return Ok(FailureAnswer { restart: false }),
+                Seen::Absent => {
+                    let made = self.make_plan(&loaded, record, &observation);
+                    if self.carry_out(&loaded, &made).await? {
+                        self.nudge(report.env);
+                        return Ok(FailureAnswer { restart: wanted });
+                    }
+                }
+            }
+        }
+        Err(EngineError::Contended)
+    }
+
+    /// What a gateway holds open, aggregated. The clock is the one that the gate would touch.
+    ///
+    /// # Errors
+    /// When the store cannot be used.
+    pub async fn activity(&self, report: &ActivityReport) -> Result<(), EngineError> {
+        let clock = match self.inner.parts.store.load(report.env).await? {
+            Some(loaded) => self.clock_of(&loaded.record.template, &report.surface),
+            None => return Ok(()),
+        };
+        let report = LeaseReport {
+            env: report.env,
+            holder: report.holder,
+            surface: report.surface.clone(),
+            kind: report.kind,
+            count: report.count,
+            expires: Duration::from_millis(report.expires_ms),
+            touch: report.touch.then_some(clock),
+        };
+        self.inner.parts.store.report(&report, self.now()).await?;
+        Ok(())
+    }
+
+    /// The clock that visits of this surface feed, by the one mapping that the gate uses too.
+    pub(super) fn clock_of(&self, template: &TemplateName, surface: &SurfaceName) -> ClockKind {
+        self.surface(template, surface).map_or(ClockKind::Agent, |declared| declared.clock(surface))
+    }
+}
+
+fn answer(loaded: &Loaded, verdict: Verdict, upstream: Option<Upstream>) -> EnsureAnswer {
+    let state = match (verdict.state, &upstream) {
+        // Ready by every sign, but the way there is not known yet.
+        (GateState::Ready, None) => GateState::SurfaceStarting,
+        (state, _) => state,
+    };
+    let waiting = matches!(state, GateState::Starting | GateState::SurfaceStarting);
+    EnsureAnswer {
+        state,
+        phase: verdict.phase,
+        generation: loaded.record.generation,
+        sandbox: verdict.sandbox,
+        upstream,
+        retry_after_ms: waiting.then(|| millis(ASK_AGAIN)),
+        reason: verdict.reason,
+    }
+}
+
+fn answer_nothing() -> EnsureAnswer {
+    EnsureAnswer {
+        state: GateState::NotFound,
+        phase: wakeful_wire::Phase::Deleted,
+        generation: wakeful_wire::Generation(0),
+        sandbox: None,
+        upstream: None,
+        retry_after_ms: None,
+        reason: None,
+    }
+}
