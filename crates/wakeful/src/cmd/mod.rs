@@ -1,0 +1,138 @@
+//! The commands: what each takes, and where it is carried out.
+//!
+//! `up` and the daemons inside a sandbox run here; every other command speaks to a server over its
+//! public API, as anybody's program can.
+
+mod account;
+pub mod args;
+mod environment;
+mod files;
+mod local;
+mod project;
+mod prompt;
+mod select;
+mod stream;
+mod variables;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, FromArgMatches as _};
+
+use wakeful_wire::sandbox::subcommand;
+
+use crate::{
+    client::{Client, ClientError},
+    output::{Output, to_stderr},
+};
+use args::{Cli, Command, Remote};
+
+/// Parses the process's arguments, runs the command, and says how the process ends: 0 when it
+/// worked, 1 when it did not, 2 when it was not understood.
+#[must_use]
+pub fn main() -> ExitCode {
+    // What runs inside a sandbox must come first: it needs a process that has done nothing yet,
+    // and takes arguments that are no flags of ours.
+    let mut args = std::env::args_os().skip(1);
+    match args.next().as_deref().and_then(std::ffi::OsStr::to_str) {
+        Some(subcommand::ENVD) => return wakeful_envd::main_blocking(std::io::stdin()),
+        Some(subcommand::SHIM) => return wakeful_envd::exec_shim(args),
+        Some(subcommand::PROBE) => {
+            return wakeful_envd::probe_isolation(std::io::stdin(), std::io::stdout());
+        }
+        Some(_) | None => {}
+    }
+    let matches = match Cli::command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => {
+            // Help and version are "errors" that belong on standard output and end well.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    let cli = match Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(2);
+        }
+    };
+    let output = Output { json: cli.json };
+    match run(cli) {
+        Ok(code) => code,
+        Err(error) => fail(output, &error),
+    }
+}
+
+fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    let output = Output { json: cli.json };
+    match cli.command {
+        Command::Up(up) => local::up(*up),
+        Command::Demo => local::demo(),
+        Command::Reference { page } => local::reference(output, page),
+        Command::Config(command) => local::config(output, command),
+        Command::Doctor(options) => local::doctor(output, &options),
+        Command::Remote(command) => {
+            // The one place where a provider of cryptography is chosen for the process.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+            tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?
+                .block_on(remote(command, cli.url, output))
+        }
+    }
+}
+
+/// Commands that speak to a server.
+async fn remote(command: Remote, url: Option<String>, output: Output) -> anyhow::Result<ExitCode> {
+    let variables = crate::env::snapshot();
+    let client = || Client::signed_in(url.as_deref(), &variables);
+    match command {
+        Remote::Login(options) => account::login(options, &variables, output).await,
+        Remote::Signup(options) => account::sign_up(options, &variables, output).await,
+        Remote::Logout => account::logout(url.as_deref(), &variables, output).await,
+        Remote::Whoami => account::whoami(&client()?, output).await,
+        Remote::Tokens(options) => account::tokens(&client()?, options, output).await,
+        Remote::Projects(options) => project::projects(&client()?, options, output).await,
+        Remote::Rm { project } => project::remove(&client()?, &project, output).await,
+        Remote::Restore { project } => project::restore(&client()?, &project, output).await,
+        Remote::Templates => project::templates(&client()?, output).await,
+        Remote::Envs => environment::list(&client()?, output).await,
+        Remote::Open(options) => environment::open(&client()?, options, output).await,
+        Remote::Wake(options) => environment::wake(&client()?, options, output).await,
+        Remote::Suspend(options) => environment::suspend(&client()?, options, output).await,
+        Remote::Restart(options) => environment::restart(&client()?, options, output).await,
+        Remote::Extend(options) => environment::extend(&client()?, options, output).await,
+        Remote::Explain { env } => environment::explain(&client()?, &env, output).await,
+        Remote::Logs(options) => stream::logs(&client()?, options, output).await,
+        Remote::Events { project } => stream::events(&client()?, project, output).await,
+        Remote::Upload(options) => files::upload(&client()?, options, output).await,
+        Remote::Download(options) => files::download(&client()?, options, output).await,
+        Remote::Vars(options) => variables::run(&client()?, options, output).await,
+        Remote::Openapi => stream::openapi(url.as_deref(), &variables, output).await,
+    }
+}
+
+/// Says on standard error why a command failed.
+fn fail(output: Output, error: &anyhow::Error) -> ExitCode {
+    if error.chain().any(is_closed_pipe) {
+        // Whoever read our output has what they wanted, as in `wakeful envs | head -1`.
+        return ExitCode::SUCCESS;
+    }
+    let problem = error.downcast_ref::<ClientError>().and_then(ClientError::problem);
+    if output.json {
+        let value = match problem {
+            Some(problem) => serde_json::json!(problem),
+            None => serde_json::json!({ "title": "Failed", "detail": format!("{error:#}") }),
+        };
+        to_stderr(&value.to_string());
+    } else {
+        to_stderr(&format!("error: {error:#}"));
+    }
+    ExitCode::FAILURE
+}
+
+fn is_closed_pipe(cause: &(dyn std::error::Error + 'static)) -> bool {
+    cause
+        .downcast_ref::<std::io::Error>()
+        .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}

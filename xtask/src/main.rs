@@ -1,0 +1,49 @@
+//! The project's own chores. `cargo xtask` alone lists them.
+
+mod docs;
+mod setup;
+mod step;
+mod test;
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use step::say;
+
+const USAGE: &str = "\
+cargo xtask setup          install what the tests need; harmless to repeat
+cargo xtask test           everything that must hold: format, lints, licences, tests, documentation
+cargo xtask test --fast    format, lints and the quick tests
+cargo xtask docs           write the reference pages anew
+cargo xtask ci             setup, then test";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let done = match args.as_slice() {
+        ["setup"] => setup::run(),
+        ["test"] => test::run(test::Scope::All),
+        ["test", "--fast"] => test::run(test::Scope::Fast),
+        ["docs"] => docs::run(),
+        ["ci"] => setup::run().and_then(|()| test::run(test::Scope::All)),
+        _ => {
+            say(USAGE);
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The root of the checkout.
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_owned()
+}
