@@ -192,7 +192,11 @@ fn listen(config: &Config) -> anyhow::Result<(Vec<TcpListener>, u16)> {
             }
         }
         if port.is_none() {
-            port = listeners.first().map(|listener| listener.local_addr()).transpose()?.map(|a| a.port());
+            port = listeners
+                .first()
+                .map(|listener| listener.local_addr())
+                .transpose()?
+                .map(|a| a.port());
         }
     }
     let port = port.context("no address to listen on")?;
@@ -226,7 +230,11 @@ async fn forget_variables(engine: Engine, variables: Variables) {
     }
 }
 
-async fn wait_for_signal(mut terminate: Signal, mut interrupt: Signal, shutdown: CancellationToken) {
+async fn wait_for_signal(
+    mut terminate: Signal,
+    mut interrupt: Signal,
+    shutdown: CancellationToken,
+) {
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}

@@ -25,6 +25,9 @@ use crate::{
 /// How often a wait looks again.
 const LOOK: Duration = Duration::from_millis(300);
 
+/// What [`AwakeBecause::Clock`] names where somebody has extended the time.
+const EXTENDED: &str = "extended";
+
 /// `wakeful envs`.
 pub(super) async fn list(client: &Client, output: Output) -> anyhow::Result<ExitCode> {
     let projects = select::projects(client).await?;
@@ -273,6 +276,9 @@ fn describe(explain: &Explain) -> String {
     let mut text = format!("{}\n", printable(&explain.sentence));
     for because in &explain.awake_because {
         let line = match because {
+            AwakeBecause::Clock { surface, expires_in_ms } if surface == EXTENDED => {
+                format!("somebody keeps it awake for another {}", rounded(*expires_in_ms))
+            }
             AwakeBecause::Clock { surface, expires_in_ms } => {
                 format!("the {surface} clock runs for another {}", rounded(*expires_in_ms))
             }
@@ -298,6 +304,7 @@ mod tests {
             phase: Phase::Ready,
             awake_because: vec![
                 AwakeBecause::Clock { surface: "agent".to_owned(), expires_in_ms: 90_500 },
+                AwakeBecause::Clock { surface: "extended".to_owned(), expires_in_ms: 1 },
                 AwakeBecause::Lease {
                     surface: SurfaceName::app(),
                     what: LeaseKind::Socket,
@@ -309,7 +316,7 @@ mod tests {
             sentence: "Awake.".to_owned(),
         };
         let expected = "Awake.\n  - the agent clock runs for another 1m31s\n  \
-                        - 2 open sockets on app\n";
+                        - somebody keeps it awake for another 1s\n  - 2 open sockets on app\n";
         assert_eq!(describe(&explain), expected);
     }
 }
