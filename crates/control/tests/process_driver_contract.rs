@@ -56,6 +56,7 @@ fn main() -> ExitCode {
             a_stranger_is_neither_stopped_nor_asked,
             a_creation_that_was_dropped_can_be_taken_down,
             two_creations_at_once_make_one_sandbox,
+            a_look_never_takes_a_starting_sandbox_for_dead,
             logs_are_kept_after_the_sandbox_and_forgotten_with_the_environment,
             an_upstream_leads_to_the_program,
             a_change_is_hinted_and_glanced_at,
@@ -291,6 +292,27 @@ async fn two_creations_at_once_make_one_sandbox() {
     contract::wait_ready(&driver, &ground.sandbox).await;
     let programs: BTreeSet<_> = marked(&ground.sandbox).into_iter().collect();
     assert_eq!(programs.len(), 2, "one envd and one program");
+    driver.stop(&ground.sandbox, GRACE).await.unwrap();
+}
+
+async fn a_look_never_takes_a_starting_sandbox_for_dead() {
+    let ground = Ground::demo();
+    let driver = ground.driver();
+    let launch = ground.launch();
+    let mut creation = std::pin::pin!(driver.create(&launch));
+    // The first poll takes the turn; from then on there is something that a look could bury.
+    assert!(futures::poll!(creation.as_mut()).is_pending());
+    let looking = async {
+        loop {
+            assert_ne!(driver.observe(&ground.sandbox).await, Seen::Absent);
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        created = creation => created.unwrap(),
+        () = looking => {}
+    }
+    contract::wait_ready(&driver, &ground.sandbox).await;
     driver.stop(&ground.sandbox, GRACE).await.unwrap();
 }
 

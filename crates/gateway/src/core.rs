@@ -145,6 +145,14 @@ impl Core {
         if let Some(route) = kept {
             return Ok(route);
         }
+        Box::pin(self.load_route(env, now)).await
+    }
+
+    async fn load_route(
+        &self,
+        env: EnvId,
+        now: Duration,
+    ) -> Result<Option<Arc<Route>>, Unavailable> {
         let load = || async {
             let route = in_time(self.shared.control.route(env)).await?;
             Ok(route.map(Arc::new))
@@ -165,6 +173,14 @@ impl Core {
         if let Some(principal) = kept {
             return Ok(principal);
         }
+        Box::pin(self.load_principal(credential, now)).await
+    }
+
+    async fn load_principal(
+        &self,
+        credential: &Credential,
+        now: Duration,
+    ) -> Result<Option<Principal>, Unavailable> {
         let load = || in_time(self.shared.control.authenticate(credential));
         let slot = self.shared.principals.get(credential, now, load).await?;
         let principal = slot.get(now).cloned().flatten();

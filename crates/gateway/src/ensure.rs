@@ -3,7 +3,7 @@
 //! The rules are in [`crate::gate`] and [`crate::holding`]; here they get a lock, a clock, tasks
 //! that no client's departure cancels, and a bell per environment for those who wait.
 
-use std::{cell::RefCell, collections::HashMap, pin::pin, sync::Arc, time::Duration};
+use std::{cell::RefCell, collections::HashMap, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use tokio::{sync::Notify, time::Instant};
@@ -39,6 +39,8 @@ pub(crate) enum Gated {
     Refused { entry: Arc<Entry>, waited: bool },
     /// It was held for as long as it may be; what was last known, if anything.
     Over(Option<Arc<Entry>>),
+    /// It was held, and the start that it waited for was stopped by somebody.
+    PutToSleep,
     /// The control plane cannot be asked.
     Unavailable,
     /// Too many requests wait, or too many questions are open.
@@ -175,7 +177,9 @@ impl Ensure {
         if let Some((entry, lease)) = admit_kept(asking, self.now()) {
             return Gated::Ready(entry, lease);
         }
-        self.ask_slowly(core, asking, true).await
+        // Boxed, like everything that a request with all answers at hand does not come to: a
+        // request's future is moved once, and kept as long as its connection.
+        Box::pin(self.ask_slowly(core, asking, true)).await
     }
 
     /// As [`Self::ask`], but admits nothing, so that the clock is not touched: an environment that
@@ -188,15 +192,19 @@ impl Ensure {
         let key = asking.key();
         let bell = self.bell(key.env);
         let over = asking.started + asking.patience.hold;
-        let mut last = None;
+        let mut last: Option<Arc<Entry>> = None;
         let mut place = None;
         let mut question = None;
         let asked_since = Instant::now();
         loop {
-            // Before the gate is asked, so that nothing that stirs afterwards is missed.
-            let mut stirred = pin!(bell.notified());
-            stirred.as_mut().enable();
+            // Made before the gate is asked: it hears everything that stirs from now on.
+            let stirred = bell.notified();
             let now = self.now();
+            if let Some(since) = &last
+                && self.with_gate(|gate| gate.was_put_to_sleep(key.env, since.answer()))
+            {
+                return Gated::PutToSleep;
+            }
             let ask = self.with_gate(|gate| match question.take() {
                 None => gate.handle_request(&key, now),
                 Some(id) => gate.handle_wait(&key, id, now),

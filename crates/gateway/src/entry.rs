@@ -67,7 +67,7 @@ pub(crate) async fn admit(
         && uri.path() == REDEEM_TICKET_PATH
     {
         let query = uri.query().unwrap_or_default();
-        let redeemed = own::redeem(core, headers, query, &target.host).await;
+        let redeemed = Box::pin(own::redeem(core, headers, query, &target.host)).await;
         return Err(redeemed.map_or_else(Turned::Away, Turned::Elsewhere));
     }
     let door = named.door();
@@ -162,7 +162,7 @@ async fn resolve(
                 if principal.is_none_or(|principal| principal.user != *user) {
                     return Err(AdmitError::NotFound.into());
                 }
-                Ok(core.home(user).await?.ok_or(AdmitError::NotFound)?)
+                Ok(Box::pin(core.home(user)).await?.ok_or(AdmitError::NotFound)?)
             }
         },
     }

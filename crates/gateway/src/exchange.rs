@@ -165,7 +165,7 @@ pub(crate) async fn exchange(
         Err(SendError::Failed(kind)) => {
             drop(bound.lease);
             let kind = if kept.socket.is_some() { FailureKind::Handshake } else { kind };
-            let refusal = failed(core, admitted, sandbox, kind).await;
+            let refusal = Box::pin(failed(core, admitted, sandbox, kind)).await;
             return kept.refuse(core, carried, &refusal);
         }
     };
@@ -179,7 +179,7 @@ pub(crate) async fn exchange(
         drop((connection, response, bound.lease));
         let kind =
             if kept.socket.is_some() { FailureKind::Handshake } else { FailureKind::Malformed };
-        let refusal = failed(core, admitted, sandbox, kind).await;
+        let refusal = Box::pin(failed(core, admitted, sandbox, kind)).await;
         return kept.refuse(core, carried, &refusal);
     }
     headers::prepare_response(

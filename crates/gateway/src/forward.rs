@@ -51,7 +51,7 @@ pub(crate) async fn connect(core: &Core, way: Way<'_>) -> Result<Ready, DialErro
     if let Some((connection, idle)) = pool::take(way.sandbox, way.surface, Instant::now()) {
         return Ok(Ready { connection, idle: Some(idle) });
     }
-    connect_anew(core, way).await
+    Box::pin(connect_anew(core, way)).await
 }
 
 /// Makes a connection.
@@ -131,8 +131,9 @@ pub(crate) async fn send(
             _ => return Err(classify(&error, received)),
         };
         core.counters().replay();
-        ready =
-            connect_anew(core, way).await.map_err(|_| SendError::Failed(FailureKind::Connect))?;
+        ready = Box::pin(connect_anew(core, way))
+            .await
+            .map_err(|_| SendError::Failed(FailureKind::Connect))?;
     }
 }
 

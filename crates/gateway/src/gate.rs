@@ -40,7 +40,7 @@ use std::{
 };
 
 use wakeful_wire::{
-    EnvId, Generation, SandboxUid,
+    EnvId, Generation, Phase, SandboxUid,
     gate::{EnsureAnswer, GateEvent, GateState},
 };
 
@@ -113,6 +113,10 @@ const READY_TTL_MIN: Duration = Duration::from_millis(20);
 struct Known {
     /// The highest generation that an answer or event has told.
     generation: Generation,
+    /// Whether the last change was to `suspending`.
+    suspending: bool,
+    /// The generation at which it was last put to sleep by more than idleness.
+    put_to_sleep: Generation,
     slots: usize,
 }
 
@@ -243,6 +247,10 @@ impl Gate {
         match event {
             GateEvent::Changed { env, generation, phase } => {
                 self.learn(*env, *generation);
+                let suspending = *phase == Phase::Suspending;
+                if let Some(known) = self.known.get_mut(env) {
+                    known.suspending = suspending;
+                }
                 // A change of readiness may leave the generation as it is, so what was not ready
                 // is asked for again either way.
                 let news = *generation;
@@ -250,10 +258,19 @@ impl Gate {
                     answer.generation < news
                         || (answer.state != GateState::Ready && worth_asking(*phase, answer))
                 });
-                self.stir(*env);
+                // Only the drain that follows tells whose wish it is: who waits must not ask, and
+                // so wake it again, before that is known.
+                if !suspending {
+                    self.stir(*env);
+                }
             }
-            GateEvent::Drain { env, generation, .. } => {
+            GateEvent::Drain { env, generation, forced } => {
                 self.learn(*env, *generation);
+                if let Some(known) = self.known.get_mut(env).filter(|known| known.suspending)
+                    && *forced
+                {
+                    known.put_to_sleep = known.put_to_sleep.max(*generation);
+                }
                 self.kill(*env, |_| true);
                 self.stir(*env);
             }
@@ -282,6 +299,14 @@ impl Gate {
     pub fn handle_failure(&mut self, env: EnvId, sandbox: SandboxUid) {
         self.outdate(env);
         self.kill(env, |answer| answer.sandbox == Some(sandbox));
+    }
+
+    /// Whether somebody who got this answer waits in vain: the start that it waits for was stopped
+    /// by a person, or by the platform's end. To ask again would be to wake it against that wish.
+    #[must_use]
+    pub fn was_put_to_sleep(&self, env: EnvId, since: &EnsureAnswer) -> bool {
+        matches!(since.state, GateState::Starting | GateState::SurfaceStarting)
+            && self.known.get(&env).is_some_and(|known| since.generation < known.put_to_sleep)
     }
 
     /// The next environment whose waiting requests should look again. `None`: no more.

@@ -165,13 +165,12 @@ impl Hold {
         self.sockets_weigh || kind != LeaseKind::Socket
     }
 
-    fn add(self: &Arc<Self>, kind: LeaseKind) {
-        let Some(count) = self.counts.get(slot(kind)) else { return };
+    /// Counts one more. True for the first stream or socket, whose report should not wait.
+    fn add(&self, kind: LeaseKind) -> bool {
+        let Some(count) = self.counts.get(slot(kind)) else { return false };
         let before = count.fetch_add(1, SeqCst);
         self.touch();
-        if before == 0 && matches!(kind, LeaseKind::Socket | LeaseKind::Stream) {
-            self.hurry();
-        }
+        before == 0 && matches!(kind, LeaseKind::Socket | LeaseKind::Stream)
     }
 
     fn remove(&self, kind: LeaseKind) {
@@ -210,8 +209,8 @@ impl Lease {
     #[must_use]
     pub fn take(hold: &Arc<Hold>, kind: LeaseKind) -> Self {
         let counted = hold.weighs(kind);
-        if counted {
-            hold.add(kind);
+        if counted && hold.add(kind) {
+            hold.hurry();
         }
         Self { hold: Arc::clone(hold), kind, counted }
     }
@@ -229,17 +228,19 @@ impl Lease {
     }
 
     /// A request turned out to be a stream, or became a socket. The new kind is counted before the
-    /// old one is given back, so that the sum never falls to zero in between. Does nothing to a
-    /// lease that was released.
+    /// old one is given back, so that the sum never falls to zero in between; the report that is
+    /// hurried comes after both, or it would tell of a request that is none any more. Does nothing
+    /// to a lease that was released.
     pub fn become_kind(&mut self, kind: LeaseKind) {
         if !self.counted || kind == self.kind {
             return;
         }
         let counted = self.hold.weighs(kind);
-        if counted {
-            self.hold.add(kind);
-        }
+        let first = counted && self.hold.add(kind);
         self.hold.remove(self.kind);
+        if first {
+            self.hold.hurry();
+        }
         self.kind = kind;
         self.counted = counted;
     }

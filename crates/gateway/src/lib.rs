@@ -4,13 +4,16 @@
 //!
 //! | phase | question | rules | shell |
 //! |---|---|---|---|
-//! | route | which environment and surface does this target name? | [`route`], [`framing`] | |
-//! | admit | who asks, and may they? does it show intent? | [`admit`], [`intent`] | |
-//! | ensure | is the environment ready? wake it? hold the request? | [`gate`], [`holding`] | |
-//! | handshake | what does the program behind expect to see? | [`headers`] | |
-//! | dial | a connection to this sandbox, and no other | | |
-//! | forward | both bodies, byte for byte, as they come | [`headers`], [`framing`] | |
-//! | settle | leases end, failures are reported once, one access line | [`leases`], [`activity`] | |
+//! | route | which environment and surface does this target name? | [`route`], [`framing`] | `serve` |
+//! | admit | who asks, and may they? does it show intent? | [`admit`], [`intent`] | `entry` |
+//! | ensure | is the environment ready? wake it? hold the request? | [`gate`], [`holding`] | `passing`, `ensure` |
+//! | handshake | what does the program behind expect to see? | [`headers`] | `exchange` |
+//! | dial | a connection to this sandbox, and no other | | `forward`, `pool`, `dial` |
+//! | forward | both bodies, byte for byte, as they come | [`headers`], [`framing`] | `answer`, `upgrade`, `relay` |
+//! | settle | leases end, failures are reported once, one access line | [`leases`], [`activity`] | `answer`, `reports` |
+//!
+//! A shell carries and decides nothing. Start at [`Gateway`] for how it is put together, at `serve`
+//! for the way of a request, and at `server` for threads and connections.
 //!
 //! Whatever does not end in the program's own answer becomes one in [`rescue`], and nowhere else.
 //!

@@ -95,6 +95,7 @@ pub(crate) async fn status(
             drop(lease);
             Ok(rescue::status(&Status::of(entry.answer()), asked))
         }
+        Gated::PutToSleep => Err(Refusal::new(Code::Asleep)),
         Gated::Over(None) | Gated::Unavailable => Err(Refusal::control_unavailable()),
         Gated::Overloaded => Err(Refusal::new(Code::Overloaded)),
     }

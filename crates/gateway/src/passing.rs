@@ -77,7 +77,7 @@ pub(crate) async fn pass(
         carried.line.verdict("own");
         let asked = Asked::new(method, headers, core.hosts());
         let answered = if path == STATUS_PATH {
-            own::status(core, asked, asking).await
+            Box::pin(own::status(core, asked, asking)).await
         } else {
             Err(Refusal::new(Code::NotFound))
         };
@@ -101,6 +101,7 @@ pub(crate) async fn pass(
             Gated::Ready(entry, lease) => (entry, lease),
             other @ (Gated::Refused { .. }
             | Gated::Over(_)
+            | Gated::PutToSleep
             | Gated::Unavailable
             | Gated::Overloaded) => break stopped(&other, patience),
         };
@@ -112,7 +113,7 @@ pub(crate) async fn pass(
         let way = Way { sandbox, surface: &admitted.surface, upstream };
         let connected = if intent::is_websocket(request.headers()) {
             // A socket keeps its connection, and a kept one may be stale.
-            forward::connect_anew(core, way).await
+            Box::pin(forward::connect_anew(core, way)).await
         } else {
             forward::connect(core, way).await
         };
@@ -125,7 +126,7 @@ pub(crate) async fn pass(
             Err(error) => error,
         };
         drop(lease);
-        let unreached = unreached(core, admitted, sandbox, error).await;
+        let unreached = Box::pin(unreached(core, admitted, sandbox, error)).await;
         attempt += u32::from(unreached.counts);
         let over = carried.line.started() + patience.hold;
         if !wakes || attempt >= ATTEMPTS {
@@ -138,7 +139,8 @@ pub(crate) async fn pass(
             };
         }
         let _watch = carried.busy.watch(!request.body().is_end_stream());
-        if ensure.stirred(admitted.env, over.min(Instant::now() + AGAIN)).await.is_err() {
+        let news = ensure.stirred(admitted.env, over.min(Instant::now() + AGAIN));
+        if Box::pin(news).await.is_err() {
             break Stopped::Refused(Refusal::new(Code::Overloaded));
         }
     };
@@ -173,6 +175,11 @@ fn stopped(gated: &Gated, patience: Patience) -> Stopped {
             (Then::Unavailable, Some(entry)) => Stopped::Refused(refused(entry, true)),
             (Then::Unavailable, None) => Stopped::Refused(Refusal::new(Code::Starting)),
         },
+        Gated::PutToSleep => Stopped::Refused(
+            Refusal::new(Code::Asleep)
+                .phase(Phase::Suspending)
+                .detail("It was put to sleep while this request waited."),
+        ),
         Gated::Unavailable => Stopped::Refused(Refusal::control_unavailable()),
         Gated::Overloaded => Stopped::Refused(Refusal::new(Code::Overloaded)),
         // Whoever is ready is not stopped.
@@ -196,7 +203,7 @@ fn waking(
         phase: answer.map_or(Phase::Starting, |answer| answer.phase),
         reason: answer.and_then(|answer| answer.reason.as_deref()),
         status_url: &status_url,
-        dashboard_url: &core.hosts().main_url("/"),
+        dashboard_url: &core.hosts().main_url(&format!("/environments/{}", admitted.env)),
     };
     let asked = Asked::new(request.method(), request.headers(), core.hosts());
     upgrade::own(rescue::waking(&waking, asked), carried)

@@ -93,7 +93,7 @@ async fn compose(config: Config) -> anyhow::Result<Composed> {
     let metrics = EngineMetrics::default();
     metrics.register(&mut registry);
 
-    let (driver, programs) = driver::build(&config, &data)?;
+    let (driver, programs) = driver::build(&config, &data).await?;
     let parts = Parts {
         store: Arc::new(SqliteStore::new(database.clone())),
         driver,

@@ -9,6 +9,7 @@ mod limits;
 mod password;
 pub(crate) mod secret;
 mod sessions;
+mod sightings;
 mod sources;
 mod surface_sessions;
 mod tokens;
@@ -37,6 +38,7 @@ pub use tokens::{NewToken, TOKEN_PREFIX, TokenView};
 pub use users::{Account, Proof};
 
 use crate::store::Database;
+use sightings::Sightings;
 
 /// How many sign-outs a slow listener may lag behind before it must forget everything.
 const SIGNED_OUT_BUFFER: usize = 256;
@@ -62,6 +64,7 @@ struct Inner {
     sources: Sources,
     passwords: password::Passwords,
     limits: Mutex<Limits>,
+    sightings: Mutex<Sightings>,
     signed_out: broadcast::Sender<UserName>,
 }
 
@@ -72,7 +75,9 @@ impl Accounts {
         let passwords = password::Passwords::new(settings.hash_cost, sources.clone());
         let limits = Mutex::new(Limits::new(settings.limits));
         let (signed_out, _) = broadcast::channel(SIGNED_OUT_BUFFER);
-        Self { inner: Arc::new(Inner { database, sources, passwords, limits, signed_out }) }
+        let sightings = Mutex::default();
+        let inner = Inner { database, sources, passwords, limits, sightings, signed_out };
+        Self { inner: Arc::new(inner) }
     }
 
     /// Users of whom a session or a token has just ended. Whoever cached a principal for one of

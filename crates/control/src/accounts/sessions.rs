@@ -136,7 +136,9 @@ impl Accounts {
         if Timestamp(expires_at.cast_unsigned()) <= now {
             return Ok(false);
         }
-        if now.since(Timestamp(seen_at.cast_unsigned())) >= SLIDE_STEP {
+        let seen = Some(Timestamp(seen_at.cast_unsigned()));
+        let sighting = self.inner.sightings.lock().take(id.as_str(), seen, now, SLIDE_STEP);
+        if sighting {
             sqlx::query("UPDATE sessions SET seen_at = ?, expires_at = ? WHERE id = ?")
                 .bind(now.0.cast_signed())
                 .bind(now.after(SESSION_LIFETIME).0.cast_signed())

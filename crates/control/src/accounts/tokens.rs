@@ -129,6 +129,14 @@ impl Accounts {
         Ok(())
     }
 
+    /// Ends the token that somebody shows, at their own wish.
+    ///
+    /// # Errors
+    /// [`AccountError::NotFound`] when it is none of this user's (any more).
+    pub async fn give_back_token(&self, user: &UserName, text: &str) -> Result<(), AccountError> {
+        self.revoke_token(user, &secret::trace(text).id).await
+    }
+
     pub(super) async fn user_of_token(&self, text: &str) -> Result<Option<UserName>, AccountError> {
         if !text.starts_with(TOKEN_PREFIX) || text.len() > SECRET_MAX {
             return Ok(None);
@@ -145,7 +153,8 @@ impl Accounts {
         }
         let now = self.sources().now();
         let used = used_at.map(|at| Timestamp(at.cast_unsigned()));
-        if used.is_none_or(|used| now.since(used) >= USED_STEP) {
+        let sighting = self.inner.sightings.lock().take(&trace.id, used, now, USED_STEP);
+        if sighting {
             sqlx::query("UPDATE tokens SET used_at = ? WHERE id = ?")
                 .bind(now.0.cast_signed())
                 .bind(&trace.id)
@@ -162,6 +171,18 @@ mod tests {
 
     use super::*;
     use crate::accounts::testing::Bench;
+
+    #[tokio::test]
+    async fn a_token_that_is_given_back_stands_for_nobody() {
+        let bench = Bench::open().await;
+        let (user, other) = (bench.user("alice").await, bench.user("bob").await);
+        let token = bench.accounts.create_token(&user, "laptop").await.unwrap();
+        let refused = bench.accounts.give_back_token(&other, &token.text).await;
+        assert!(matches!(refused, Err(AccountError::NotFound)));
+        bench.accounts.give_back_token(&user, &token.text).await.unwrap();
+        let credential = Credential::Token(token.text);
+        assert_eq!(bench.accounts.authenticate(&credential).await.unwrap(), None);
+    }
 
     #[tokio::test]
     async fn a_token_stands_for_its_user_until_it_is_revoked() {

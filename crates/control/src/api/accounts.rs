@@ -14,6 +14,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use wakeful_wire::{
     Code, Phase, Problem, UserName,
     api::{SignIn, SignUp, SignedUp},
+    gate::Credential,
 };
 
 use super::{
@@ -119,15 +120,24 @@ async fn register(
     match state.engine.create_project(user, "My project", None, true).await {
         Ok(project) => Ok(project),
         Err(error) => {
-            if let Err(error) = state.accounts.undo_sign_up(user).await {
-                tracing::error!(
-                    %user,
-                    error = &error as &(dyn std::error::Error + 'static),
-                    "a user is left without a project"
-                );
-            }
+            take_back(state, user).await;
             Err(error.into())
         }
+    }
+}
+
+/// Undoes half a sign-up: whoever takes the name next begins with nothing of it.
+async fn take_back(state: &AppState, user: &UserName) {
+    let undone = async {
+        for project in state.engine.projects(user).await? {
+            state.engine.delete_project(project.id).await?;
+        }
+        state.accounts.undo_sign_up(user).await?;
+        Ok::<_, Refusal>(())
+    };
+    // Why it failed is logged where it became a refusal.
+    if undone.await.is_err() {
+        tracing::error!(%user, "a user is left without a project");
     }
 }
 
@@ -235,7 +245,7 @@ fn refused_form(
     Ok(response)
 }
 
-/// Signs out: ends the session of the cookie, or every one.
+/// Signs out: ends the session of the cookie or the token that was sent, or every session.
 #[utoipa::path(
     post, path = "/logout", tag = "accounts", request_body = SignOut,
     responses(
@@ -253,14 +263,18 @@ async fn sign_out(
         Either::Form(SignOut { everywhere }) => (everywhere, true),
     };
     if let Some(caller) = caller {
-        if everywhere {
-            state.accounts.end_all_sessions(&caller.user).await?;
-        } else if let Some(session) = caller.session {
-            match state.accounts.end_session(&caller.user, session.id.as_str()).await {
-                // Ended meanwhile: as wanted.
-                Ok(()) | Err(AccountError::NotFound) => {}
-                Err(error) => return Err(error.into()),
-            }
+        let accounts = &state.accounts;
+        let ended = match (&caller.session, &caller.credential) {
+            _ if everywhere => accounts.end_all_sessions(&caller.user).await,
+            (Some(session), _) => accounts.end_session(&caller.user, session.id.as_str()).await,
+            // What signed in is what is signed out: a program gives its token back.
+            (None, Credential::Token(text)) => accounts.give_back_token(&caller.user, text).await,
+            (None, Credential::Session(_) | Credential::Surface { .. }) => Ok(()),
+        };
+        match ended {
+            // Ended meanwhile: as wanted.
+            Ok(()) | Err(AccountError::NotFound) => {}
+            Err(error) => return Err(error.into()),
         }
     }
     let mut response = if by_form {

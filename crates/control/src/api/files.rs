@@ -30,21 +30,21 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
 /// Which environment's files.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Which {
+pub(crate) struct Which {
     /// The Development environment's where it is left out.
     #[serde(default, rename = "environmentId")]
-    pub(super) environment: Option<String>,
+    pub(crate) environment: Option<String>,
 }
 
 /// An environment's files, and what a transfer to them holds.
-pub(super) struct Target {
-    pub(super) env: EnvId,
-    pub(super) files: Files,
+pub(crate) struct Target {
+    pub(crate) env: EnvId,
+    pub(crate) files: Files,
 }
 
 impl Target {
     /// The files of an environment of a project of the caller. Nothing of it is woken.
-    pub(super) async fn find(
+    pub(crate) async fn find(
         state: &AppState,
         caller: &Caller,
         project: &str,
@@ -52,6 +52,11 @@ impl Target {
     ) -> Result<Self, Refusal> {
         let project = caller.project(state, project).await?;
         let env = environment(&project, which.environment.as_deref())?;
+        Self::of(state, env).await
+    }
+
+    /// The files of an environment, which the caller was found to own.
+    pub(crate) async fn of(state: &AppState, env: EnvId) -> Result<Self, Refusal> {
         let root = state.engine.workspace(env).await?;
         Ok(Self { env, files: Files::open(root).await? })
     }

@@ -1,7 +1,7 @@
 //! The public HTTP API and the routes of the main host.
 //!
 //! A handler answers with a value or a [`Refusal`]. What a refusal looks like is decided in one
-//! place, [`answer`]: `application/problem+json` for programs, a page for people who load one, the
+//! place, `answer`: `application/problem+json` for programs, a page for people who load one, the
 //! sign-in page for people who are not signed in. The headers that keep browsers safe are set there
 //! as well.
 
@@ -47,9 +47,11 @@ pub(crate) use body::{Asked, Form};
 pub(crate) use caller::{Caller, Client, MaybeCaller};
 pub(crate) use cookies::expire_session;
 pub(crate) use environments::keep_awake;
+pub(crate) use files::Target;
 pub(crate) use logs::{surface, tail};
 pub(crate) use projects::{TITLE_MAX, bring_back, make, remove};
 pub(crate) use reference::{encode, next as next_place};
+pub(crate) use upload::store_form;
 
 use crate::{accounts::Accounts, engine::Engine, pages, variables::Variables};
 

@@ -156,22 +156,38 @@ async fn restore(
     bring_back(&state, &caller, &id).await.map(Answer)
 }
 
+/// How often a restore looks again when the deletion that it undoes was completed between two
+/// looks. Completing it is one transaction, so the second look finds it.
+const LOOKS: usize = 3;
+
 /// Restores a deleted project of the caller.
 pub(crate) async fn bring_back(
     state: &AppState,
     caller: &Caller,
     id: &str,
 ) -> Result<Project, Refusal> {
-    let deleted = match deleted(state, caller, id).await {
-        Ok(deleted) => deleted,
+    let mut missing = Refusal::new(Code::NotFound);
+    for _ in 0..LOOKS {
+        match try_bring_back(state, caller, id).await {
+            Err(refusal) if refusal.code() == Code::NotFound => missing = refusal,
+            other => return other,
+        }
+    }
+    Err(missing)
+}
+
+async fn try_bring_back(state: &AppState, caller: &Caller, id: &str) -> Result<Project, Refusal> {
+    match deleted(state, caller, id).await {
+        Ok(deleted) => {
+            state.engine.restore_project(deleted).await?;
+            caller.project(state, id).await
+        }
         Err(refusal) if refusal.code() == Code::NotFound => {
             caller.project(state, id).await?;
-            return Err(Refusal::because(Code::WrongPhase, "The project is not deleted."));
+            Err(Refusal::because(Code::WrongPhase, "The project is not deleted."))
         }
-        Err(refusal) => return Err(refusal),
-    };
-    state.engine.restore_project(deleted).await?;
-    caller.project(state, id).await
+        Err(refusal) => Err(refusal),
+    }
 }
 
 async fn deleted(state: &AppState, caller: &Caller, id: &str) -> Result<ProjectId, Refusal> {

@@ -1,5 +1,7 @@
 //! JSON shapes of the API that only the API uses. The shared ones are in [`wakeful_wire::api`].
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use wakeful_wire::{Timestamp, UserName, api::Project, gate::SignedInBy};
@@ -21,7 +23,7 @@ pub struct Me {
 }
 
 /// The answer to `POST /login` by JSON.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SignedIn {
     /// The user.
     pub user: UserName,
@@ -63,6 +65,26 @@ pub struct Token {
     pub used_at: Option<Timestamp>,
 }
 
+// What holds a secret does not print it.
+
+impl fmt::Debug for SignedIn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SignedIn").field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for CreatedToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CreatedToken").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ChangePassword {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChangePassword").finish_non_exhaustive()
+    }
+}
+
 impl From<accounts::TokenView> for Token {
     fn from(view: accounts::TokenView) -> Self {
         Self { id: view.id, name: view.name, created_at: view.created_at, used_at: view.used_at }
@@ -70,7 +92,7 @@ impl From<accounts::TokenView> for Token {
 }
 
 /// The answer to `POST /api/tokens`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CreatedToken {
     /// The token itself, shown once.
     pub token: String,
@@ -83,7 +105,7 @@ pub struct CreatedToken {
 }
 
 /// `PUT /api/me/password`.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChangePassword {
     /// The present password, where there is one.
@@ -116,8 +138,8 @@ const fn yes() -> bool {
     true
 }
 
-impl std::fmt::Debug for SetVariable {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for SetVariable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SetVariable").field("secret", &self.secret).finish_non_exhaustive()
     }
 }

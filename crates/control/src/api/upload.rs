@@ -130,6 +130,40 @@ fn ndjson(status: StatusCode, body: Body) -> Response {
     (status, [(header::CONTENT_TYPE, NDJSON)], body).into_response()
 }
 
+/// Stores the files of a page's form in `directory`, under the names that they have at the sender.
+/// The first that cannot be stored ends it; those before it are stored.
+pub(crate) async fn store_form(
+    state: &AppState,
+    target: Target,
+    directory: &RelativePath,
+    request: Request,
+) -> Result<u32, Refusal> {
+    let limit = state.settings.upload_max;
+    refuse_too_large(request.headers(), limit)?;
+    let mut parts = Multipart::from_request(counted(request, limit), &()).await.map_err(|_| {
+        Refusal::because(Code::UnsupportedMedia, "The form must be sent as multipart.")
+    })?;
+    let transfer = target.begin(state).await?;
+    let mut stored = 0;
+    while let Some(mut field) = parts.next_field().await.map_err(|e| broken(&e, limit))? {
+        let name = field.file_name().unwrap_or_default();
+        // A field without a file is how a browser sends that none was chosen.
+        let Some(name) = name.rsplit(['/', '\\']).next().filter(|name| !name.is_empty()) else {
+            continue;
+        };
+        let place = format!("{directory}/{name}");
+        let place = RelativePath::parse(place.trim_start_matches('/')).map_err(FileError::Path)?;
+        let mut incoming = target.files.write(place).await?;
+        while let Some(chunk) = field.chunk().await.map_err(|e| broken(&e, limit))? {
+            incoming.write(&chunk).await?;
+        }
+        incoming.finish().await?;
+        stored += 1;
+    }
+    drop(transfer);
+    Ok(stored)
+}
+
 /// The whole body is bounded, also one that does not state its length and whose fields nobody reads.
 fn counted(request: Request, limit: u64) -> Request {
     let (parts, body) = request.into_parts();

@@ -40,10 +40,12 @@ impl Drains {
         if drain.decided != answer.generation {
             return false;
         }
-        drain.waiting.remove(&answer.holder);
+        // A gateway that has drained stays so for this decision, since nothing is admitted without
+        // a new one. Its two answers to a forced drain may change places on their way.
         if answer.drained {
+            drain.waiting.remove(&answer.holder);
             drain.busy.remove(&answer.holder);
-        } else {
+        } else if drain.waiting.remove(&answer.holder) {
             drain.busy.insert(answer.holder);
         }
         true
@@ -64,6 +66,11 @@ impl Drains {
             // Asked for by a process that is gone: nobody will answer.
             Some(_) | None => Drained::Pending,
         }
+    }
+
+    /// Whether this process has asked for the drain of this decision.
+    pub(crate) fn is_under_way(&self, env: EnvId, decided: Generation) -> bool {
+        self.under_way.get(&env).is_some_and(|drain| drain.decided == decided)
     }
 
     pub(crate) fn end(&mut self, env: EnvId) {
@@ -145,6 +152,18 @@ mod tests {
         drains.answer(&answer(two, 4, true));
         assert_eq!(drains.state(env, Generation(4)), Drained::Yes);
         assert_eq!(drains.state(env, Generation(5)), Drained::Pending, "another decision");
+    }
+
+    #[test]
+    fn a_drained_gateway_is_not_busy_again_because_an_earlier_answer_comes_late() {
+        let mut drains = Drains::default();
+        let (holder, env) = (a_holder(), an_env());
+        drains.gateways.insert(holder);
+        drains.begin(env, Generation(4));
+        for drained in [true, false] {
+            drains.answer(&DrainAnswer { holder, env, generation: Generation(4), drained });
+            assert_eq!(drains.state(env, Generation(4)), Drained::Yes);
+        }
     }
 
     #[test]

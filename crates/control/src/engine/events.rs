@@ -4,7 +4,9 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use tokio::sync::broadcast;
 use wakeful_lifecycle::{Record, Seen, port::Loaded};
-use wakeful_wire::{ProjectId, SurfaceName, UserName, api, gate::GateEvent, sandbox::SurfaceState};
+use wakeful_wire::{
+    Phase, ProjectId, SurfaceName, UserName, api, gate::GateEvent, sandbox::SurfaceState,
+};
 
 use super::Engine;
 
@@ -76,7 +78,8 @@ impl Engine {
     pub(super) fn publish_hint(&self, loaded: &Loaded) {
         let settled = self.settled_surfaces(loaded);
         let known = self.inner.settled.lock().insert(loaded.record.id, settled.clone());
-        if known != Some(settled) {
+        // Before the environment is ready its surfaces change no answer.
+        if loaded.record.phase() == Phase::Ready && known != Some(settled) {
             self.announce_change(&loaded.record);
         }
         self.publish(loaded);

@@ -132,7 +132,17 @@ impl Engine {
             }
             _ => None,
         };
-        Ok(answer(&loaded, verdict, upstream))
+        let answer = answer(&loaded, verdict, upstream);
+        tracing::debug!(
+            env = %request.env,
+            surface = %request.surface,
+            intent = request.intent,
+            state = ?answer.state,
+            phase = %answer.phase,
+            generation = answer.generation.0,
+            "ensure"
+        );
+        Ok(answer)
     }
 
     /// The record after the request's wish was committed; `None` when there is none.

@@ -12,7 +12,7 @@ use wakeful_wire::{
     gate::GateEvent,
 };
 
-use super::{Engine, EngineError};
+use super::{Engine, EngineError, worker::RACES_MAX};
 
 /// Something with its owner: whoever shows it checks that first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -177,11 +177,12 @@ impl Engine {
         id: ProjectId,
     ) -> Result<Option<Owned<DeletedProject>>, EngineError> {
         let store = &self.inner.parts.store;
+        // In this order, as in `deleted`.
+        let dying = store.project(id).await?.filter(|(_, environments)| !is_live(environments));
         if let Some(tombstone) = store.tombstone(id).await? {
             let owner = tombstone.project.owner.clone();
             return Ok(Some(Owned { owner, value: deleted_view(&tombstone) }));
         }
-        let dying = store.project(id).await?.filter(|(_, environments)| !is_live(environments));
         Ok(dying.map(|(row, _)| Owned { owner: row.owner.clone(), value: self.dying_view(&row) }))
     }
 
@@ -196,25 +197,35 @@ impl Engine {
     /// # Errors
     /// [`EngineError::NotFound`] when it cannot be restored (any more), or a failing store.
     pub async fn restore_project(&self, id: ProjectId) -> Result<(), EngineError> {
-        let store = &self.inner.parts.store;
-        match store.restore(id, self.now()).await {
-            Ok(()) => {}
-            Err(StoreError::Missing) => {
-                let Some((_, environments)) = store.project(id).await? else {
-                    return Err(EngineError::NotFound);
-                };
-                for loaded in environments {
-                    match self.apply_command(loaded.record.id, Command::Undelete).await {
-                        // Not deleted at all: as wanted.
-                        Ok(_) | Err(EngineError::Refused(_)) => {}
-                        Err(error) => return Err(error),
-                    }
-                }
+        for _ in 0..RACES_MAX {
+            if self.try_restore(id).await? {
+                self.announce(GateEvent::RouteChanged { env: id.into() });
+                return Ok(());
             }
+        }
+        Err(EngineError::Contended)
+    }
+
+    /// False when the project was buried between the look for its tombstone and the look for its
+    /// rows: the next try finds the tombstone.
+    async fn try_restore(&self, id: ProjectId) -> Result<bool, EngineError> {
+        let store = &self.inner.parts.store;
+        let rows = store.project(id).await?;
+        match store.restore(id, self.now()).await {
+            Ok(()) => return Ok(true),
+            Err(StoreError::Missing) => {}
             Err(error) => return Err(error.into()),
         }
-        self.announce(GateEvent::RouteChanged { env: id.into() });
-        Ok(())
+        let Some((_, environments)) = rows else { return Err(EngineError::NotFound) };
+        for loaded in environments {
+            match self.apply_command(loaded.record.id, Command::Undelete).await {
+                // Not deleted at all: as wanted.
+                Ok(_) | Err(EngineError::Refused(_)) => {}
+                Err(EngineError::NotFound) => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
     }
 
     /// The templates that can be chosen, with what is missing for each.

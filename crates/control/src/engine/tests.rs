@@ -326,6 +326,9 @@ async fn a_start_that_a_crash_cut_is_completed() {
     let env = world.project().await;
     world.driver.hold_creates(true);
     world.ensure(env, true).await;
+    while world.driver.creates() == 0 {
+        tokio::task::yield_now().await;
+    }
     let uid = world.engine.load(env).await.unwrap().record.sandbox.unwrap().uid;
     world.restart();
     world.driver.hold_creates(false);
@@ -348,12 +351,28 @@ async fn a_suspend_that_a_crash_cut_is_completed() {
 }
 
 #[tokio::test]
+async fn a_drain_that_a_crash_cut_is_asked_for_anew() {
+    let mut world = World::new().await;
+    let env = world.ready().await;
+    // A gateway that never answers, and ends with its process.
+    world.engine.gateway_joined(a_holder());
+    world.engine.command(env, Command::Suspend).await.unwrap();
+    world.phase(env, Phase::Suspending).await;
+    world.restart();
+    world.phase(env, Phase::Suspended).await;
+    assert!(world.driver.running().is_empty());
+}
+
+#[tokio::test]
 async fn a_deletion_while_starting_is_final_and_leaves_nothing() {
     let world = World::new().await;
     let env = world.project().await;
     let project: ProjectId = env.to_string().parse().unwrap();
     world.driver.hold_creates(true);
     world.ensure(env, true).await;
+    while world.driver.creates() == 0 {
+        tokio::task::yield_now().await;
+    }
     let (one, two) =
         tokio::join!(world.engine.delete_project(project), world.engine.delete_project(project));
     one.unwrap();

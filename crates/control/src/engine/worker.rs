@@ -1,7 +1,7 @@
 //! The task of one environment: look, plan, commit, run the steps, until nothing is left to do.
 
 use wakeful_lifecycle::{
-    Drained, Moment, Observation, Plan, Record, Seen, StartFault, Step, StopReason, plan,
+    Drained, Moment, Observation, Plan, Record, Seen, StartFault, Step, StopReason, StopStage, plan,
     port::{Commit, DriverError, Launch, Loaded, Touch},
 };
 use wakeful_wire::{EnvId, Timestamp};
@@ -99,11 +99,16 @@ impl Engine {
         }
     }
 
+    /// How the drain before the sandbox's end stands. One that was asked for by a process that is
+    /// gone, so that nobody will answer, is asked for anew.
     fn drain_state(&self, record: &Record) -> Drained {
         let stop = record.sandbox.as_ref().and_then(|sandbox| sandbox.stop.as_ref());
-        stop.map_or(Drained::Pending, |stop| {
-            self.inner.drains.lock().state(record.id, stop.decided)
-        })
+        let draining = stop.filter(|stop| matches!(stop.stage, StopStage::Draining { .. }));
+        let Some(stop) = draining else { return Drained::Pending };
+        if !self.inner.drains.lock().is_under_way(record.id, stop.decided) {
+            self.begin_drain(record.id, stop.decided, stop.forced());
+        }
+        self.inner.drains.lock().state(record.id, stop.decided)
     }
 
     fn forget_faults(&self, before: &Record) {

@@ -67,21 +67,34 @@ impl Incoming {
             Err(Errno::NOENT) => NEW_FILE,
             Err(errno) => return Err(errno.into()),
         };
+        let place = Place { directory, name: name.to_owned(), temporary: None };
         let mode = Mode::from_raw_mode(mode);
-        let flags = OFlags::WRONLY | OFlags::CLOEXEC;
-        let mut place = Place { directory, name: name.to_owned(), temporary: None };
-        let fd = match rustix::fs::openat(&place.directory, ".", flags | OFlags::TMPFILE, mode) {
-            Ok(fd) => fd,
+        match Self::nameless(&place, mode) {
+            Ok(fd) => Ok(Self::new(fd, place)),
+            // How file systems say that they do not have it.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {
-                let temporary = temporary_name();
-                let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-                let fd = rustix::fs::openat(&place.directory, temporary.as_str(), flags, mode)?;
-                place.temporary = Some(temporary);
-                fd
+                Self::named(place, mode)
             }
-            Err(errno) => return Err(errno.into()),
-        };
-        Ok(Self { file: tokio::fs::File::from_std(File::from(fd)), written: 0, place })
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn new(fd: OwnedFd, place: Place) -> Self {
+        Self { file: tokio::fs::File::from_std(File::from(fd)), written: 0, place }
+    }
+
+    fn nameless(place: &Place, mode: Mode) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::TMPFILE;
+        rustix::fs::openat(&place.directory, ".", flags, mode)
+    }
+
+    fn named(mut place: Place, mode: Mode) -> Result<Self, FileError> {
+        let temporary = temporary_name();
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::CREATE | OFlags::EXCL;
+        let flags = flags | OFlags::NOFOLLOW;
+        let fd = rustix::fs::openat(&place.directory, temporary.as_str(), flags, mode)?;
+        place.temporary = Some(temporary);
+        Ok(Self::new(fd, place))
     }
 
     /// Writes on.
@@ -141,4 +154,35 @@ fn link(file: &File, directory: &OwnedFd) -> Result<String, FileError> {
     let follow = AtFlags::SYMLINK_FOLLOW;
     rustix::fs::linkat(rustix::fs::CWD, itself, directory, temporary.as_str(), follow)?;
     Ok(temporary)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn where_a_file_needs_a_name_it_is_not_listed_and_goes_when_given_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let directory = rustix::fs::open(dir.path(), flags, Mode::empty()).unwrap();
+            let place = Place { directory, name: "f".into(), temporary: None };
+            Incoming::named(place, Mode::from_raw_mode(NEW_FILE)).unwrap()
+        };
+        std::fs::write(dir.path().join("f"), "old").unwrap();
+        let mut incoming = open();
+        incoming.write(b"half").await.unwrap();
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
+        let files = super::super::Files::open(dir.path().to_owned()).await.unwrap();
+        let found = files.read(RelativePath::root()).await.unwrap();
+        let super::super::Found::Directory(listing) = found else { panic!("a file") };
+        assert_eq!(listing.entries.len(), 1);
+        drop(incoming);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+        let mut incoming = open();
+        incoming.write(b"new").await.unwrap();
+        assert_eq!(incoming.finish().await.unwrap(), 3);
+        assert_eq!(std::fs::read_to_string(dir.path().join("f")).unwrap(), "new");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
 }

@@ -2,9 +2,9 @@
 //!
 //! Whoever runs in a sandbox owns its workspace and can plant links there, also between a check and
 //! its use. So nothing here goes by a path as text: every access starts at an open handle of the
-//! workspace's directory and stays beneath it by the kernel's own rule ([`beneath`]). Reading
+//! workspace's directory and stays beneath it by the kernel's own rule (`beneath`). Reading
 //! follows links that stay inside; writing follows none. A write goes to a file without a name and
-//! gets its name when it is whole, so every reader sees the old file or the new one ([`incoming`]).
+//! gets its name when it is whole, so every reader sees the old file or the new one (`incoming`).
 
 mod beneath;
 mod error;

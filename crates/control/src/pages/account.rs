@@ -153,22 +153,24 @@ async fn page(state: &AppState, caller: &Caller, news: News) -> Result<Response,
                     button type="submit" { "Make a token" }
                 }
             }
-            section .card aria-labelledby="password" {
-                h2 #password { "Password" }
-                @if news.password_changed {
-                    p .success role="status" {
-                        "The password is changed, and every other browser is signed out."
+            div .column {
+                section .card aria-labelledby="password" {
+                    h2 #password { "Password" }
+                    @if news.password_changed {
+                        p .success role="status" {
+                            "The password is changed, and every other browser is signed out."
+                        }
                     }
+                    (alert(news.password_fault.as_ref()))
+                    (password_form(caller, has_password))
                 }
-                (alert(news.password_fault.as_ref()))
-                (password_form(has_password))
-            }
-            section .card aria-labelledby="sessions" {
-                h2 #sessions { "Browsers" }
-                p .muted { "Where you are signed in." }
-                (sessions_list(&sessions, caller, now))
-                div .actions {
-                    (action("/account/sign-out-everywhere", "Sign out everywhere", "danger"))
+                section .card aria-labelledby="sessions" {
+                    h2 #sessions { "Browsers" }
+                    p .muted { "Where you are signed in." }
+                    (sessions_list(&sessions, caller, now))
+                    div .actions {
+                        (action("/account/sign-out-everywhere", "Sign out everywhere", "danger"))
+                    }
                 }
             }
         }
@@ -229,9 +231,11 @@ fn tokens_table(tokens: &[TokenView], now: wakeful_wire::Timestamp) -> Markup {
     }
 }
 
-fn password_form(has_password: bool) -> Markup {
+fn password_form(caller: &Caller, has_password: bool) -> Markup {
     html! {
         form method="post" action="/account/password" .stack {
+            // Without a name it is not sent: it tells a password store whose password this is.
+            input type="text" value=(caller.user) autocomplete="username" readonly hidden;
             @if has_password {
                 div .field {
                     label for="current" { "Present password" }

@@ -8,6 +8,7 @@ mod assets;
 mod deleted;
 mod environment;
 mod error;
+mod files;
 mod layout;
 mod parts;
 mod projects;
@@ -28,5 +29,6 @@ pub(crate) fn routes() -> Router<AppState> {
         .merge(account::routes())
         .merge(projects::routes())
         .merge(environment::routes())
+        .merge(files::routes())
         .merge(deleted::routes())
 }

@@ -104,6 +104,9 @@ async fn a_name_whose_project_could_not_be_made_can_be_taken_again() {
     std::fs::rename(&aside, &root).unwrap();
     let answer = world.send(Call::post("/users").json(&json!({ "user": "alice" }))).await;
     assert!(answer.status.is_success(), "{answer:?}");
+    let token = answer.json()["token"].as_str().unwrap().to_owned();
+    let projects = world.send(Call::get("/api/projects").header("x-wakeful-token", &token)).await;
+    assert_eq!(projects.json().as_array().unwrap().len(), 1, "nothing is left of the first try");
 }
 
 #[tokio::test]

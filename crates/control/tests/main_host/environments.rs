@@ -94,7 +94,11 @@ async fn projects_are_made_listed_deleted_and_restored() {
         assert_eq!(answer.status, StatusCode::ACCEPTED);
     }
     world.send(alice.get(&place)).await.refused(404, "not_found");
-    let deleted = world.send(alice.get("/api/projects?deleted=true")).await.json();
+    let mut deleted = json!([]);
+    while deleted == json!([]) {
+        tokio::task::yield_now().await;
+        deleted = world.send(alice.get("/api/projects?deleted=true")).await.json();
+    }
     assert_eq!(deleted[0]["title"], "Shop");
     assert!(deleted[0]["keep_until"].as_u64() > deleted[0]["deleted_at"].as_u64());
     let restored = world.send(alice.post(&format!("{place}/restore"))).await;

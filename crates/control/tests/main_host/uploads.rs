@@ -5,6 +5,7 @@ use bytes::Bytes;
 use futures::stream;
 use http::StatusCode;
 use serde_json::{Value, json};
+use wakeful_control::{accounts::LimitSettings, api::ApiSettings};
 
 use crate::support::{Answer, Call, User, World};
 
@@ -164,4 +165,41 @@ async fn an_upload_is_bounded_whether_or_not_it_states_its_length() {
         .post(&format!("/api/projects/{}/upload", alice.project))
         .header("content-type", "text/plain");
     world.send(not_multipart).await.refused(415, "unsupported_media_type");
+}
+
+#[tokio::test]
+async fn more_uploads_than_may_be_at_once_are_refused_and_none_is_cut() {
+    let settings = ApiSettings { uploads_at_once: 1, ..ApiSettings::default() };
+    let world = World::with(settings, LimitSettings::default()).await;
+    let alice = world.user("alice").await;
+    let (more, chunks) = tokio::sync::mpsc::channel::<&'static str>(4);
+    let body = stream::unfold(chunks, async |mut chunks| {
+        chunks.recv().await.map(|chunk| (Ok::<_, std::io::Error>(Bytes::from(chunk)), chunks))
+    });
+    let put = format!("/api/projects/{}/files/slow", alice.project);
+    let slow = alice.call(http::Method::PUT, &put).body(Body::from_stream(body));
+    let second = alice.call(http::Method::PUT, &put).body("second");
+    let (slow, ()) = tokio::join!(world.send(slow), async {
+        more.send("whole").await.unwrap();
+        // Once its first bytes are taken, the only turn is.
+        while more.capacity() < 4 {
+            tokio::task::yield_now().await;
+        }
+        let mut held = world.phase(&alice, "ready").await;
+        while held["leases"] == json!([]) {
+            tokio::task::yield_now().await;
+            held = world.phase(&alice, "ready").await;
+        }
+        assert_eq!(held["leases"][0]["kind"], "upload", "an upload holds it awake");
+        let refused = world.send(second).await;
+        refused.refused(503, "overloaded");
+        assert_eq!(refused.header("retry-after"), "1");
+        drop(more);
+    });
+    assert_eq!(slow.status, StatusCode::CREATED);
+    while world.phase(&alice, "ready").await["leases"] != json!([]) {
+        tokio::task::yield_now().await;
+    }
+    let get = world.send(alice.get(&put)).await;
+    assert_eq!(get.text(), "whole");
 }

@@ -274,6 +274,40 @@ fn events_kill_what_they_make_untrue_in_every_map_that_holds_it() {
 }
 
 #[test]
+fn who_waits_for_a_start_that_somebody_stops_waits_in_vain_and_others_do_not() {
+    let drain = |bench: &mut Bench, generation, forced| {
+        let generation = Generation(generation);
+        bench.gate.handle_event(&GateEvent::Drain { env: env(1), generation, forced });
+    };
+    let (starting, ready) = (answer(GateState::Starting, 3), answer(GateState::Ready, 3));
+    let stirred = |bench: &mut Bench| bench.gate.poll_stirred().is_some();
+    let mut bench = Bench::new();
+    let load = bench.load(&key(1), ms(0));
+    bench.answer(load, Some(starting.clone()), ms(1));
+    assert!(stirred(&mut bench));
+
+    // Idleness is no wish: whoever waits asks again, which averts it.
+    bench.changed(1, 4, Phase::Suspending);
+    drain(&mut bench, 4, false);
+    assert!(stirred(&mut bench) && !bench.gate.was_put_to_sleep(env(1), &starting));
+    // A restart is no wish to sleep.
+    bench.changed(1, 5, Phase::Starting);
+    drain(&mut bench, 5, true);
+    assert!(stirred(&mut bench) && !bench.gate.was_put_to_sleep(env(1), &starting));
+
+    bench.changed(1, 6, Phase::Suspending);
+    assert!(!stirred(&mut bench), "whose wish it is comes with the drain");
+    drain(&mut bench, 6, true);
+    assert!(stirred(&mut bench));
+    assert!(bench.gate.was_put_to_sleep(env(1), &starting));
+    assert!(!bench.gate.was_put_to_sleep(env(1), &ready), "it had not waited for a start");
+    assert!(!bench.gate.was_put_to_sleep(env(1), &answer(GateState::Asleep, 3)));
+    // Whoever came afterwards has woken it anew.
+    assert!(!bench.gate.was_put_to_sleep(env(1), &answer(GateState::Starting, 7)));
+    assert!(!bench.gate.was_put_to_sleep(env(2), &starting));
+}
+
+#[test]
 fn a_ready_answer_that_died_is_asked_for_again_at_once() {
     let mut bench = Bench::new();
     for n in 1..20 {

@@ -52,6 +52,26 @@ fn a_request_that_becomes_a_stream_is_never_uncounted_and_reports_at_once() {
 }
 
 #[test]
+fn the_report_of_a_stream_does_not_tell_of_the_request_that_it_was() {
+    /// Looks at the counters whenever it rings.
+    #[derive(Default)]
+    struct Looks(parking_lot::Mutex<(Option<Arc<Hold>>, Vec<u32>)>);
+    impl Bell for Looks {
+        fn ring(&self) {
+            let (hold, seen) = &mut *self.0.lock();
+            seen.extend(hold.as_ref().map(|hold| hold.count(LeaseKind::Request)));
+        }
+    }
+    let bell = Arc::new(Looks::default());
+    let leases = Leases::new(Arc::clone(&bell) as Arc<dyn Bell>);
+    let hold = leases.hold(env(), &SurfaceName::app());
+    bell.0.lock().0 = Some(Arc::clone(&hold));
+    let mut lease = Lease::take(&hold, LeaseKind::Request);
+    lease.become_kind(LeaseKind::Stream);
+    assert_eq!(bell.0.lock().1, [0]);
+}
+
+#[test]
 fn an_environment_that_closes_does_not_look_empty_while_a_request_becomes_a_socket() {
     let (leases, bell) = leases();
     let hold = leases.hold(env(), &SurfaceName::app());

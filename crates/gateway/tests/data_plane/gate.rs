@@ -122,7 +122,11 @@ async fn a_spent_budget_is_a_503_and_everybody_hears_it() {
 #[tokio::test]
 async fn a_herd_asks_once_a_second_and_everybody_is_served() {
     let raw = Raw::ok().await;
-    let served = asleep(&raw);
+    let control = Control::new();
+    control.add(1, "alice", GateState::Asleep, &raw.upstream());
+    let served = Served::with(control, |config| {
+        config.threads = wakeful_gateway::Threads::PerCore(2);
+    });
     let start = tokio::time::Instant::now();
     let mut clients = Vec::new();
     for n in 0..2000 {

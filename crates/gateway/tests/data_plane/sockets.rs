@@ -421,6 +421,40 @@ async fn a_forced_drain_closes_sockets_with_4503_behind_a_whole_frame() {
 }
 
 #[tokio::test]
+async fn a_close_frame_is_put_between_two_frames_and_never_into_one() {
+    let (go, wait) = tokio::sync::oneshot::channel::<()>();
+    let wait = std::sync::Arc::new(parking_lot::Mutex::new(Some(wait)));
+    let frame = unmasked(&"f".repeat(100));
+    let raw = Raw::start({
+        let frame = frame.clone();
+        move |mut conn| {
+            let (wait, frame) = (wait.lock().take().unwrap(), frame.clone());
+            async move {
+                conn.head().await;
+                conn.send(switching(&[]).as_bytes()).await;
+                conn.send(&frame[..10]).await;
+                wait.await.unwrap();
+                let mut rest = frame[10..].to_vec();
+                rest.extend(unmasked("too late"));
+                conn.send(&rest).await;
+                while conn.more().await {}
+            }
+        }
+    })
+    .await;
+    let served = served(&raw);
+    let (mut client, _) = upgrade(&served, &[]).await;
+    assert_eq!(client.exactly(10).await.unwrap(), frame[..10]);
+    served.control.drain(1, true);
+    until("the drain is heard", || !served.control.drained().is_empty()).await;
+    go.send(()).unwrap();
+    assert_eq!(client.exactly(frame.len() - 10).await.unwrap(), frame[10..]);
+    while client.more().await {}
+    assert_eq!(close_of(&client.buffer).0, 4503);
+    assert_eq!(client.buffer.len(), 2 + usize::from(client.buffer[1]), "and nothing follows");
+}
+
+#[tokio::test]
 async fn a_stop_tells_sockets_that_the_gateway_restarts() {
     let raw = echo().await;
     let served = served(&raw);

@@ -11,7 +11,7 @@ use rustix::fs::{FlockOperation, flock};
 
 /// A data directory that this process has to itself until it is dropped.
 #[derive(Debug)]
-pub struct DataDir {
+pub(super) struct DataDir {
     path: PathBuf,
     _lock: File,
 }
@@ -21,7 +21,7 @@ impl DataDir {
     ///
     /// # Errors
     /// When it cannot be made, or another process has it.
-    pub fn take(path: &Path) -> anyhow::Result<Self> {
+    pub(super) fn take(path: &Path) -> anyhow::Result<Self> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -46,19 +46,19 @@ impl DataDir {
 
     /// The database file.
     #[must_use]
-    pub fn database(&self) -> PathBuf {
+    pub(super) fn database(&self) -> PathBuf {
         self.path.join("wakeful.db")
     }
 
     /// Where workspaces stand.
     #[must_use]
-    pub fn workspaces(&self) -> PathBuf {
+    pub(super) fn workspaces(&self) -> PathBuf {
         self.path.join("workspaces")
     }
 
     /// The directory itself.
     #[must_use]
-    pub fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         &self.path
     }
 }

@@ -10,10 +10,17 @@ use wakeful_control::{
 use wakeful_lifecycle::{Policy, port::Driver};
 
 use super::data::DataDir;
-use crate::{config::Config, doctor};
+use crate::{
+    config::{Config, IsolationMode},
+    doctor,
+};
 
 /// The driver, and the check of what a template needs.
-pub(super) fn build(
+///
+/// # Errors
+/// A directory cannot be used, or the configuration asks for isolation that this machine does not
+/// give.
+pub(super) async fn build(
     config: &Config,
     data: &DataDir,
 ) -> anyhow::Result<(Arc<dyn Driver>, ProgramCheck)> {
@@ -29,6 +36,18 @@ pub(super) fn build(
         stop_grace: Policy::default().stop_grace,
     })
     .context("the directory for running environments")?;
+    if config.isolation.mode == IsolationMode::Landlock {
+        let given = driver.isolation_report().await.in_force;
+        let parts: Vec<String> =
+            given.parts.iter().map(|(part, state)| format!("{part}: {state}")).collect();
+        anyhow::ensure!(
+            given.rung == "landlock",
+            "isolation.mode is \"landlock\", but this machine gives \"{}\" ({}); set it to \
+             \"auto\" to start with what there is",
+            given.rung,
+            parts.join(", ")
+        );
+    }
     let driver = Arc::new(driver);
     let programs: ProgramCheck = {
         let driver = Arc::clone(&driver);

@@ -1,6 +1,6 @@
 //! What dies, and what becomes of it: the platform, a program, a whole sandbox.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use wakeful_wire::{EnvId, Phase};
 
@@ -23,6 +23,14 @@ fn is_the_only_sandbox(platform: &Platform, user: &User, env: EnvId) {
 /// Nothing of any sandbox is left, once what was ending has ended.
 fn nothing_is_left(platform: &Platform) {
     until("no process is left", || platform.processes().is_empty().then_some(()));
+}
+
+/// Lets a few milliseconds pass, so that something else is a little further.
+fn spin(time: Duration) {
+    let end = Instant::now() + time;
+    while Instant::now() < end {
+        std::hint::spin_loop();
+    }
 }
 
 #[test]
@@ -73,10 +81,7 @@ fn after_a_kill_at_any_moment_of_a_start_one_sandbox_comes_up() {
         let wake = platform.call(&user, "POST", &format!("/api/environments/{}/wake", user.env));
         wake.send();
         // A little further into the start each time.
-        let until_then = std::time::Instant::now() + Duration::from_millis(4) * step;
-        while std::time::Instant::now() < until_then {
-            std::hint::spin_loop();
-        }
+        spin(Duration::from_millis(4) * step);
         platform.kill_9();
         platform.start(&[]);
         platform.await_phase(&user, user.env, Phase::Ready);
@@ -104,6 +109,21 @@ fn after_a_kill_of_the_platform_a_suspend_is_completed_and_files_are_intact() {
     assert_eq!(platform.metric("wakeful_sandbox_starts_total"), 0);
     assert_eq!(platform.metric("wakeful_suspends_total"), 1);
     assert_eq!(platform.app(&user, "GET", "/file/notes.txt").send().expect(200).text(), "kept");
+}
+
+#[test]
+fn after_a_kill_at_any_moment_of_a_suspend_it_sleeps_and_nothing_is_left() {
+    let platform = Setup::default().up();
+    let user = platform.sign_up_ready("ada");
+    for step in 0..8_u32 {
+        platform.app(&user, "GET", "/hit").send().expect(200);
+        platform.order(&user, "suspend");
+        spin(Duration::from_millis(4) * step);
+        platform.kill_9();
+        platform.start(&[]);
+        platform.await_phase(&user, user.env, Phase::Suspended);
+        nothing_is_left(&platform);
+    }
 }
 
 #[test]
@@ -255,11 +275,11 @@ fn a_program_that_ignores_the_request_to_end_is_killed_after_the_grace() {
 
 #[test]
 fn restarts_of_the_platform_do_not_extend_a_clock() {
-    let platform = Setup { idle_agent: "20s", idle_app: "20s", ..Setup::default() }.up();
+    let platform = Setup { idle_agent: "8s", idle_app: "8s", ..Setup::default() }.up();
     let user = platform.sign_up_ready("ada");
     platform.app(&user, "GET", "/hit").send().expect(200);
-    let begun = std::time::Instant::now();
-    let mut last = platform.explain(&user).sleeps_in_ms.unwrap_or(20_000);
+    let begun = Instant::now();
+    let mut last = platform.explain(&user).sleeps_in_ms.unwrap_or(8_000);
     for _ in 0..3 {
         platform.kill_9();
         platform.start(&[]);
@@ -270,7 +290,7 @@ fn restarts_of_the_platform_do_not_extend_a_clock() {
         };
         assert!(left < last, "{left} after {last}");
         let elapsed = u64::try_from(begun.elapsed().as_millis()).unwrap();
-        assert!(left <= 20_000_u64.saturating_sub(elapsed) + 1_000, "{left} ms after {elapsed} ms");
+        assert!(left <= 8_000_u64.saturating_sub(elapsed) + 1_000, "{left} ms after {elapsed} ms");
         last = left;
     }
     platform.await_phase(&user, user.env, Phase::Suspended);

@@ -44,9 +44,26 @@ fn a_deleted_project_is_gone_and_a_restore_brings_its_files_back() {
     platform.start(&[]);
     platform.call(&user, "POST", &restore).send().expect(200);
     platform.call(&user, "POST", &restore).send().expect(409);
-    assert_eq!(platform.environment(&user, user.env).phase, Phase::Suspended);
+    platform.await_phase(&user, user.env, Phase::Suspended);
     assert_eq!(platform.app(&user, "GET", "/file/notes.txt").send().expect(200).text(), "kept");
     assert_eq!(deleted(&platform, &user), [] as [String; 0]);
+}
+
+#[test]
+fn a_restore_while_its_sandbox_is_still_taken_down_wins() {
+    // It does not end when it is told to.
+    let platform = Setup { variables: vec![("IGNORE_TERM", "1")], ..Setup::default() }.up();
+    let user = platform.sign_up_ready("ada");
+    platform.app(&user, "PUT", "/file/notes.txt").body("kept").send().expect(201);
+    delete(&platform, &user);
+    platform.await_file(user.env, "told-to-end");
+    assert_eq!(deleted(&platform, &user), [user.env.to_string()]);
+    let restore = format!("/api/projects/{}/restore", user.env);
+    platform.call(&user, "POST", &restore).send().expect(200);
+    assert_eq!(deleted(&platform, &user), [] as [String; 0]);
+    // Who comes now is held until the old sandbox is gone and a new one is there.
+    assert_eq!(platform.app(&user, "GET", "/file/notes.txt").send().expect(200).text(), "kept");
+    assert_eq!(platform.metric("wakeful_sandbox_starts_total"), 2);
 }
 
 #[test]

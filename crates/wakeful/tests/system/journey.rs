@@ -38,7 +38,7 @@ fn a_person_signs_up_by_a_form_and_lands_on_the_page_of_the_app() {
     let loaded = browser.load_woken(&format!("{}/u/ada/", platform.origin()));
     loaded.answer.clone().expect(200);
     assert!(loaded.url.contains("-dev.apps.wakeful.localhost"), "{}", loaded.url);
-    assert!(loaded.answer.text().contains("Wakeful"), "{}", loaded.answer.text());
+    assert!(loaded.answer.text().contains("It is awake"), "{}", loaded.answer.text());
     // The dashboard's cookie is of the dashboard alone.
     let host = loaded.url.strip_prefix("http://").unwrap().split('/').next().unwrap();
     assert!(browser.cookie(host, "wakeful_session").is_none());

@@ -49,6 +49,21 @@ fn locate(mounts: &str, own: &str) -> Option<PathBuf> {
     })
 }
 
+/// Removes the empty groups of sandboxes whose run directory somebody has deleted. One that is just
+/// being made by another installation can be among them; that sandbox then has none.
+pub(super) fn sweep() {
+    let Some(entries) = parent().and_then(|parent| fs::read_dir(parent).ok()) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let digits = name.to_str().and_then(|name| name.strip_prefix("wakeful-"));
+        if digits
+            .is_some_and(|rest| rest.len() == 16 && rest.bytes().all(|b| b.is_ascii_hexdigit()))
+        {
+            let _populated = fs::remove_dir(entry.path());
+        }
+    }
+}
+
 impl Cgroup {
     /// Makes a group for the sandbox of this run directory and records it there, before anything is
     /// put into it.

@@ -136,6 +136,7 @@ impl ProcessDriver {
         let mut isolation = config.isolation;
         let reach = Reach::new(path, isolation.landlock.then(|| isolation.readable.clone()));
         isolation.readable.extend(reach.path.iter().cloned());
+        cgroup::sweep();
         Ok(Self {
             starter: Starter {
                 program: config.program,

@@ -41,6 +41,16 @@ impl Reach {
         roots.any(|root| root != Path::new("/") && file.starts_with(root))
     }
 
+    /// A program by its absolute path, or by its name on the path.
+    fn find(&self, program: &str) -> Option<PathBuf> {
+        if program.contains('/') {
+            let path = PathBuf::from(program);
+            (path.is_absolute() && is_executable(&path)).then_some(path)
+        } else {
+            self.resolve(OsStr::new(program))
+        }
+    }
+
     fn resolve(&self, name: &OsStr) -> Option<PathBuf> {
         self.path.iter().map(|dir| dir.join(name)).find(|file| is_executable(file))
     }
@@ -50,32 +60,31 @@ impl Reach {
 /// installed, with the template's `install` hint, or one that a sandbox could not read. `None` when
 /// nothing is known to be missing.
 ///
-/// Only the first word of a command is judged, and only where it plainly names a program: a
-/// variable, a shell's own word or a path within the workspace can be judged by running it alone.
+/// Judged are what the template says that it `needs`, and the first word of each command where that
+/// plainly names a program: a variable, a shell's own word or a path within the workspace can be
+/// judged by running it alone.
 #[must_use]
 pub fn missing_program(template: &Template, reach: &Reach) -> Option<String> {
-    template.surfaces.iter().find_map(|(surface, declared)| {
-        let word = first_word(&declared.command)?;
-        let found = if word.contains('/') {
-            let path = PathBuf::from(&word);
-            if path.is_relative() {
-                return None;
-            }
-            is_executable(&path).then_some(path)
-        } else {
-            reach.resolve(OsStr::new(&word))
-        };
-        let Some(found) = found else {
+    if let Some(missing) = template.missing(|need| reach.find(need).is_some()) {
+        return Some(missing);
+    }
+    let words: Vec<String> = template
+        .surfaces
+        .values()
+        .filter_map(|surface| first_word(&surface.command))
+        .filter(|word| !word.contains('/') || word.starts_with('/'))
+        .collect();
+    template.needs.iter().chain(&words).find_map(|program| {
+        let Some(found) = reach.find(program) else {
             let hint = template.install.as_deref().map_or_else(
                 || "install it, or change the command".to_owned(),
                 |install| format!("install it with: {install}"),
             );
-            return Some(format!("`{word}`, which `{surface}` runs, is not installed; {hint}"));
+            return Some(format!("`{program}` is not installed; {hint}"));
         };
         let outside = out_of_reach(&found, reach, INTERPRETERS_MAX)?;
         Some(format!(
-            "`{word}`, which `{surface}` runs, needs {}, which a sandbox cannot read; add it to \
-             `[isolation] readable`",
+            "`{program}` needs {}, which a sandbox cannot read; add it to `[isolation] readable`",
             outside.display(),
         ))
     })
@@ -196,6 +205,12 @@ mod tests {
         assert_eq!(missing_program(&template("datasette serve"), &reach), None);
         assert_eq!(missing_program(&template("bin/own-program"), &reach), None);
         assert!(missing_program(&template("/nonexistent/x"), &reach).is_some());
+        let mut needy = template("set --; exec something");
+        needy.needs = vec!["datasette".to_owned()];
+        assert_eq!(missing_program(&needy, &reach), None);
+        needy.needs.push("opencode".to_owned());
+        let missing = missing_program(&needy, &reach).unwrap();
+        assert!(missing.contains("opencode") && missing.contains("pip install it"), "{missing}");
     }
 
     #[test]

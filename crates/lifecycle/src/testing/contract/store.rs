@@ -213,7 +213,7 @@ async fn burial(store: &dyn Store) {
     assert!(store.project(project.id).await.expect("read").is_none());
     let tombstone = store.tombstone(project.id).await.expect("read").expect("there");
     assert_eq!(tombstone.project, project);
-    assert_eq!(tombstone.environments, [record.clone()]);
+    assert_eq!(tombstone.environments, std::slice::from_ref(&record));
     assert_eq!(tombstone.keep_until, keep_until, "the first burial counts");
     assert_eq!(store.tombstones(&project.owner).await.expect("read"), [tombstone]);
     assert!(matches!(store.create_project(&project, &record).await, Err(StoreError::Conflict)));

@@ -70,7 +70,7 @@ async def frames(reader, writer, headers):
 def daemonise():
     """Leaves a grandchild behind that nobody waits for, in a session of its own and without any
     variable that marks it."""
-    script = "env -i setsid sleep 1000 & echo $!"
+    script = "env -i setsid sleep 1000 >/dev/null 2>&1 & echo $!"
     return subprocess.run(["sh", "-c", script], stdout=subprocess.PIPE, check=True).stdout
 
 
