@@ -1,6 +1,11 @@
 //! `cargo xtask test`: everything that must hold, from the cheap to the dear.
 
-use crate::step::{self, Steps, command, find};
+use std::fs;
+
+use crate::{
+    root,
+    step::{self, Steps, command, find},
+};
 
 /// How much is tested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,9 +16,9 @@ pub(crate) enum Scope {
     All,
 }
 
-/// The integration tests that start the whole program, real programs behind it, or a browser.
-/// They are told by the names of their test binaries.
-const SLOW: &str = "binary(/^(system|browser)/)";
+/// The integration tests that start the whole program, and real programs behind it. They are told
+/// by the names of their test binaries.
+const SLOW: &str = "binary(/^system/)";
 
 /// Runs the steps and says how each went.
 pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
@@ -46,9 +51,27 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
             step::run(doc)
         });
         steps.step("whole system", || nextest("binary(/^system/)", &["--no-tests", "pass"]));
-        steps.step("browser", || nextest("binary(/^browser/)", &["--no-tests", "pass"]));
+        steps.step("browser", browser);
     }
     steps.finish()
+}
+
+/// The journeys of `e2e`, in a real browser, one after the other: each starts the whole program.
+fn browser() -> anyhow::Result<()> {
+    installed("node")?;
+    cargo(&["build", "--locked", "--package", "wakeful"])?;
+    let mut journeys: Vec<String> = Vec::new();
+    for entry in fs::read_dir(root().join("e2e"))? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name.ends_with(".test.js") {
+            journeys.push(format!("e2e/{name}"));
+        }
+    }
+    journeys.sort();
+    anyhow::ensure!(!journeys.is_empty(), "there are no journeys below e2e");
+    let flags = ["--test", "--test-concurrency=1", "--test-reporter=spec"];
+    let args: Vec<&str> = flags.into_iter().chain(journeys.iter().map(String::as_str)).collect();
+    step::run(command("node", &args))
 }
 
 fn nextest(filter: &str, more: &[&str]) -> anyhow::Result<()> {

@@ -56,12 +56,18 @@ fn take_within(path: &Path, patience: Duration) -> Result<File, LockError> {
         let pause = rustix::time::Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
         let _interrupted = rustix::thread::nanosleep(&pause);
     }
-    let named = std::fs::metadata(path).map_err(|_| LockError::GivenUp)?;
-    let held = file.metadata().map_err(LockError::Open)?;
-    if (named.dev(), named.ino()) != (held.dev(), held.ino()) {
+    if !is_named(&file, path) {
         return Err(LockError::GivenUp);
     }
     Ok(file)
+}
+
+/// Whether `path` still names this very file.
+fn is_named(file: &File, path: &Path) -> bool {
+    match (std::fs::metadata(path), file.metadata()) {
+        (Ok(named), Ok(held)) => (named.dev(), named.ino()) == (held.dev(), held.ino()),
+        (Err(_), _) | (_, Err(_)) => false,
+    }
 }
 
 #[cfg(test)]
@@ -78,5 +84,17 @@ mod tests {
         assert!(matches!(take_within(&path, Duration::ZERO), Err(LockError::Held)));
         drop(held);
         assert!(take(&path).is_ok());
+    }
+
+    #[test]
+    fn a_file_that_was_removed_or_replaced_meanwhile_is_no_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let file = File::create(&path).unwrap();
+        assert!(is_named(&file, &path));
+        std::fs::remove_file(&path).unwrap();
+        assert!(!is_named(&file, &path));
+        let _another = File::create(&path).unwrap();
+        assert!(!is_named(&file, &path));
     }
 }

@@ -38,9 +38,15 @@ impl Probe {
         Self { ready: surface.ready.clone(), authorization }
     }
 
-    /// Tries once, for at most `timeout`. A success counts only if the listener on the port is a
-    /// descendant's of `envd`, the process `root`.
-    pub(crate) async fn once(&self, root: i32, port: u16, timeout: Duration) -> ProbeOutcome {
+    /// Tries once, for at most `timeout`. A success counts only if the listener on the port is
+    /// `leader`'s or another descendant's of `envd`, the process `root`.
+    pub(crate) async fn once(
+        &self,
+        root: i32,
+        leader: i32,
+        port: u16,
+        timeout: Duration,
+    ) -> ProbeOutcome {
         let tried = tokio::time::timeout(timeout, async {
             let stream = connect(port).await.map_err(|error| {
                 if error.kind() == io::ErrorKind::ConnectionRefused {
@@ -58,7 +64,7 @@ impl Probe {
         match tried {
             Err(_) => ProbeOutcome::Silent,
             Ok(Err(reason)) => ProbeOutcome::Not { reason },
-            Ok(Ok(())) => match processes::owns_listener(root, port) {
+            Ok(Ok(())) => match processes::owns_listener(root, leader, port) {
                 Ok(false) => ProbeOutcome::Not {
                     reason: format!("port {port} is served by a program that is not its own"),
                 },

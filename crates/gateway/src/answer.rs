@@ -90,7 +90,7 @@ pub(crate) struct Answer {
 #[derive(Debug)]
 enum Kind {
     Whole(Bytes),
-    Main(Body),
+    Main(MainBody),
     Surface(SurfaceBody),
     Done,
 }
@@ -101,9 +101,9 @@ impl Answer {
         Self { kind: Kind::Whole(bytes), carried }
     }
 
-    /// The main host's.
-    pub(crate) const fn main(body: Body, carried: Carried) -> Self {
-        Self { kind: Kind::Main(body), carried }
+    /// The main host's. A stream of events is told to end by `recall`.
+    pub(crate) const fn main(body: Body, recall: Option<Enrolled>, carried: Carried) -> Self {
+        Self { kind: Kind::Main(MainBody { inner: body, recall }), carried }
     }
 
     /// A surface's.
@@ -134,7 +134,7 @@ impl http_body::Body for Answer {
                 let bytes = std::mem::take(bytes);
                 (!bytes.is_empty()).then(|| Ok(Frame::data(bytes)))
             }
-            Kind::Main(body) => ready!(Pin::new(body).poll_frame(cx)),
+            Kind::Main(body) => ready!(body.poll_frame(cx)),
             Kind::Surface(body) => ready!(body.poll_frame(cx)),
         };
         match frame {
@@ -167,7 +167,7 @@ impl http_body::Body for Answer {
         match &self.kind {
             Kind::Done => true,
             Kind::Whole(bytes) => bytes.is_empty(),
-            Kind::Main(body) => body.is_end_stream(),
+            Kind::Main(body) => body.inner.is_end_stream(),
             Kind::Surface(body) => body.is_end(),
         }
     }
@@ -176,7 +176,7 @@ impl http_body::Body for Answer {
         match &self.kind {
             Kind::Done => SizeHint::with_exact(0),
             Kind::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Kind::Main(body) => body.size_hint(),
+            Kind::Main(body) => body.inner.size_hint(),
             Kind::Surface(body) => body.inner.size_hint(),
         }
     }
@@ -188,6 +188,26 @@ impl Drop for Answer {
         if self.is_end_stream() {
             self.complete();
         }
+    }
+}
+
+/// The body of an answer of the main host.
+#[derive(Debug)]
+struct MainBody {
+    inner: Body,
+    recall: Option<Enrolled>,
+}
+
+impl MainBody {
+    fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        // Each frame is a whole event, so between two of them it may end.
+        if self.recall.as_ref().is_some_and(|recall| recall.poll(cx).is_ready()) {
+            return Poll::Ready(None);
+        }
+        Pin::new(&mut self.inner).poll_frame(cx)
     }
 }
 

@@ -252,7 +252,8 @@ fn target_of(named: &Named, uri: &Uri, rest: &str) -> Option<Uri> {
     }
 }
 
-fn is_event_stream(headers: &HeaderMap) -> bool {
+/// Whether an answer is a stream of events.
+pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
     headers.get(header::CONTENT_TYPE).is_some_and(|value| {
         let media = value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
         media.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")

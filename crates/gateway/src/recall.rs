@@ -60,11 +60,15 @@ impl Recall {
     }
 }
 
+/// What is open in one place, by a number of its own.
+type Open = HashMap<u64, Arc<Recall>>;
+
 /// Everything open, by environment. Its lock is taken when something opens or closes, and never
 /// for a byte in between.
 #[derive(Debug, Default)]
 pub(crate) struct Recalls {
-    open: Mutex<HashMap<EnvId, HashMap<u64, Arc<Recall>>>>,
+    /// The main host's own streams stand under `None`.
+    open: Mutex<HashMap<Option<EnvId>, Open>>,
     next: AtomicU64,
 }
 
@@ -72,6 +76,15 @@ impl Recalls {
     /// Enters something open, until the result is dropped. What does not weigh (the environment
     /// server's own sockets) does not keep its environment awake, and ends with an idle suspend.
     pub(crate) fn enroll(self: &Arc<Self>, env: EnvId, weighs: bool) -> Enrolled {
+        self.enter(Some(env), weighs)
+    }
+
+    /// Enters an open stream of the main host, which ends only with this gateway.
+    pub(crate) fn enroll_main(self: &Arc<Self>) -> Enrolled {
+        self.enter(None, false)
+    }
+
+    fn enter(self: &Arc<Self>, env: Option<EnvId>, weighs: bool) -> Enrolled {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let recall = Arc::new(Recall { weighs, ..Recall::default() });
         self.open.lock().entry(env).or_default().insert(id, Arc::clone(&recall));
@@ -80,7 +93,7 @@ impl Recalls {
 
     /// Tells what is open of an environment to end; unless `all`, only what does not weigh.
     pub(crate) fn recall(&self, env: EnvId, all: bool, why: Why) {
-        if let Some(open) = self.open.lock().get(&env) {
+        if let Some(open) = self.open.lock().get(&Some(env)) {
             open.values().filter(|recall| all || !recall.weighs).for_each(|recall| recall.set(why));
         }
     }
@@ -95,7 +108,7 @@ impl Recalls {
 #[derive(Debug)]
 pub(crate) struct Enrolled {
     recalls: Arc<Recalls>,
-    env: EnvId,
+    env: Option<EnvId>,
     id: u64,
     recall: Arc<Recall>,
 }

@@ -17,6 +17,7 @@ use crate::{
     answer::{Answer, Busy, Carried},
     core::Core,
     entry::{self, Turned},
+    exchange::is_event_stream,
     framing, intent, passing,
     rescue::{self, Asked},
     route::{HostLabel, HostTarget, PathPlace, PathTarget, Target},
@@ -97,7 +98,9 @@ async fn main(
     request.extensions_mut().insert(peer);
     let response = core.shared().main.serve(request).await;
     carried.line.status(response.status().as_u16());
-    response.map(|body| Answer::main(body, carried))
+    // An open dashboard listens for ever; without this it would keep a stop waiting.
+    let recall = is_event_stream(response.headers()).then(|| core.recalls().enroll_main());
+    response.map(|body| Answer::main(body, recall, carried))
 }
 
 /// What a request for a surface named.

@@ -1,7 +1,8 @@
 //! The task of one environment: look, plan, commit, run the steps, until nothing is left to do.
 
 use wakeful_lifecycle::{
-    Drained, Moment, Observation, Plan, Record, Seen, StartFault, Step, StopReason, StopStage, plan,
+    Drained, Moment, Observation, Plan, Record, Seen, StartFault, Step, StopReason, StopStage,
+    plan,
     port::{Commit, DriverError, Launch, Loaded, Touch},
 };
 use wakeful_wire::{EnvId, Timestamp};

@@ -198,7 +198,7 @@ fn tokens_table(tokens: &[TokenView], now: wakeful_wire::Timestamp) -> Markup {
                     thead {
                         tr {
                             th scope="col" { "Name" }
-                            th scope="col" { "Made" }
+                            th .minor scope="col" { "Made" }
                             th scope="col" { "Last used" }
                             th scope="col" { span .visually-hidden { "Actions" } }
                         }
@@ -207,7 +207,7 @@ fn tokens_table(tokens: &[TokenView], now: wakeful_wire::Timestamp) -> Markup {
                         @for token in tokens {
                             tr {
                                 th scope="row" { (token.name) }
-                                td { (ago(token.created_at, now)) }
+                                td .minor { (ago(token.created_at, now)) }
                                 td {
                                     @match token.used_at {
                                         Some(at) => (ago(at, now)),

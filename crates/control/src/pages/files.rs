@@ -141,7 +141,7 @@ fn table(
                     tr {
                         th scope="col" { "Name" }
                         th scope="col" { "Size" }
-                        th scope="col" { "Changed" }
+                        th .minor scope="col" { "Changed" }
                         th scope="col" { span .visually-hidden { "Actions" } }
                     }
                 }
@@ -150,7 +150,7 @@ fn table(
                         tr {
                             th scope="row" { (link(environment, directory.as_str(), entry)) }
                             td { @if entry.kind == EntryKind::File { (size(entry.size)) } }
-                            td { (ago(Timestamp(entry.modified_ms), now)) }
+                            td .minor { (ago(Timestamp(entry.modified_ms), now)) }
                             td .end {
                                 form method="post" action={
                                     "/environments/" (environment.id) "/files/remove"

@@ -95,6 +95,7 @@ fn answer(shared: &Shared, request: &Request<Incoming>) -> Response<Payload> {
         "/healthz" => plain(StatusCode::OK, "ok\n"),
         "/events" => events::answer(),
         "/style.css" => asset("text/css; charset=utf-8", page::STYLE),
+        "/icon.svg" => asset("image/svg+xml", page::ICON),
         "/live.js" => asset("text/javascript; charset=utf-8", page::SCRIPT),
         _ => match path.strip_prefix("/files/") {
             Some(below) => file(shared, below, request.uri().query() == Some("download")),

@@ -296,10 +296,12 @@ impl Supervisor {
 
     fn probe(&self, name: &SurfaceName, start: u32, timeout: Duration) {
         let Some(run) = self.surfaces.get(name) else { return };
+        let Some(leader) = &run.process else { return };
+        let leader = leader.pid.as_raw_nonzero().get();
         let (probe, port, surface) = (run.probe.clone(), run.port_number(), name.clone());
         let (events, root) = (self.sender.clone(), std::process::id().cast_signed());
         tokio::spawn(async move {
-            let outcome = probe.once(root, port, timeout).await;
+            let outcome = probe.once(root, leader, port, timeout).await;
             let _ending = events.send(Event::Probed { surface, start, outcome }).await;
         });
     }

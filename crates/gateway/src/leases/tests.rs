@@ -55,7 +55,7 @@ fn a_request_that_becomes_a_stream_is_never_uncounted_and_reports_at_once() {
 fn the_report_of_a_stream_does_not_tell_of_the_request_that_it_was() {
     /// Looks at the counters whenever it rings.
     #[derive(Default)]
-    struct Looks(parking_lot::Mutex<(Option<Arc<Hold>>, Vec<u32>)>);
+    struct Looks(Mutex<(Option<Arc<Hold>>, Vec<u32>)>);
     impl Bell for Looks {
         fn ring(&self) {
             let (hold, seen) = &mut *self.0.lock();

@@ -868,6 +868,22 @@ async fn a_stop_lets_answers_under_way_finish_and_takes_no_more() {
     served.stop().await;
 }
 
+#[tokio::test]
+async fn a_stop_ends_the_main_hosts_event_streams_between_two_events() {
+    let raw = Raw::start(|_| async {}).await;
+    let served = Served::with(Control::ready(1, &raw.upstream()), |config| {
+        config.client.drain_timeout = Duration::from_secs(600);
+    });
+    let mut client = Client::connect(served.address).await;
+    client.send(request("GET /api/events", &served.main(), &[])).await;
+    client.head().await.unwrap();
+    assert_eq!(client.exactly(16).await.unwrap(), b"B\r\ndata: one\n\n\r\n");
+    served.shut_down();
+    assert_eq!(client.exactly(5).await.unwrap(), b"0\r\n\r\n", "it looks whole");
+    assert!(client.ended().await);
+    served.stop().await;
+}
+
 /// Writes what a peer may have stopped to take.
 trait WriteAllOk {
     async fn write_all_ok(&mut self, bytes: &[u8]);

@@ -140,6 +140,7 @@ fn a_killed_program_fails_what_was_in_flight_and_the_next_request_is_held_and_se
     assert_eq!(held.finish().expect(502).code(), "upstream_failed");
     stream.rest(&mut streamed);
     assert!(!streamed.complete, "a stream that breaks off does not look whole");
+    until("it has died", || (!lives(pid)).then_some(()));
     let next = platform.pid(&user);
     assert_ne!(next, pid);
     let after = platform.environment(&user, user.env);
@@ -152,12 +153,16 @@ fn a_killed_program_fails_what_was_in_flight_and_the_next_request_is_held_and_se
 fn an_answer_that_breaks_off_is_visibly_broken_off() {
     let platform = Setup::default().up();
     let user = platform.sign_up_ready("ada");
+    let pid = platform.pid(&user);
     let answer = platform.app(&user, "GET", "/half").send();
+    until("it has died", || (!lives(pid)).then_some(()));
     assert_eq!((answer.status, answer.text().as_str()), (200, "0123456789"));
     assert!(!answer.complete);
     // A request that kills its program is not sent again.
+    let pid = platform.pid(&user);
     let answer = platform.app(&user, "POST", "/die").send();
     assert_eq!(answer.expect(502).code(), "upstream_failed");
+    until("it has died", || (!lives(pid)).then_some(()));
     platform.app(&user, "GET", "/hit").send().expect(200);
 }
 

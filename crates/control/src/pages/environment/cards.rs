@@ -179,7 +179,7 @@ pub(super) fn variables(
                             tr {
                                 th scope="col" { "Name" }
                                 th scope="col" { "Value" }
-                                th scope="col" { "Set" }
+                                th .minor scope="col" { "Set" }
                                 th scope="col" { span .visually-hidden { "Actions" } }
                             }
                         }
@@ -191,7 +191,7 @@ pub(super) fn variables(
                                         code { (variable.shown) }
                                         @if variable.secret { " " span .tag { "secret" } }
                                     }
-                                    td { (ago(variable.updated_at, now)) }
+                                    td .minor { (ago(variable.updated_at, now)) }
                                     td .end {
                                         form method="post" action={
                                             (at) "/" (variable.name) "/remove"

@@ -8,8 +8,9 @@ pub(crate) mod raw;
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use futures::StreamExt as _;
 use http::{Request, Response};
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Incoming;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -38,12 +39,20 @@ pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// The main host: says what it was asked for.
+/// The main host: says what it was asked for, and at `/api/events` streams without an end.
 pub(crate) struct Main;
 
 #[async_trait]
 impl MainHost for Main {
     async fn serve(&self, request: Request<Incoming>) -> Response<Body> {
+        if request.uri().path() == "/api/events" {
+            let event = Ok(http_body::Frame::data(bytes::Bytes::from_static(b"data: one\n\n")));
+            let events = futures::stream::iter([event]).chain(futures::stream::pending());
+            let mut response = Response::new(StreamBody::new(events).boxed_unsync());
+            let kind = http::HeaderValue::from_static("text/event-stream");
+            response.headers_mut().insert(http::header::CONTENT_TYPE, kind);
+            return response;
+        }
         let peer = request.extensions().get::<SocketAddr>().is_some();
         let text = format!("main {} {} peer={peer}", request.method(), request.uri());
         let body = http_body_util::Full::new(text.into());
