@@ -6,9 +6,11 @@
 use std::{
     collections::{HashMap, HashSet},
     fs, io,
+    net::SocketAddr,
+    os::fd::OwnedFd,
 };
 
-use rustix::process::{Pid, PidfdFlags, Signal};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal};
 
 /// One process, told from a later one with the same id by its start time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -68,10 +70,74 @@ pub(crate) fn signal(process: Process, signal: Signal) -> io::Result<()> {
     }
 }
 
-/// Whether every listener that a dial of this loopback port could reach belongs to a descendant of
-/// `root`, and there is one. Another environment's program may have taken the port between its
+/// Whether the listener that a dial of this loopback port reaches belongs to `leader` or another
+/// descendant of `root`. Another environment's program may have taken the port between its
 /// allocation and the program's bind. `Ok(false)` as well while nothing listens.
-pub(crate) fn owns_listener(root: i32, port: u16) -> io::Result<bool> {
+pub(crate) fn owns_listener(root: i32, leader: i32, port: u16) -> io::Result<bool> {
+    // Asking the processes for their sockets costs far less than reading the system's tables, and
+    // most programs listen in their first process.
+    let mut refused = match listens(leader, port) {
+        Ok(true) => return Ok(true),
+        other => other.is_err(),
+    };
+    let descendants = descendants(root)?;
+    for process in &descendants {
+        match listens(process.pid, port) {
+            Ok(true) => return Ok(true),
+            other => refused |= other.is_err(),
+        }
+    }
+    // A system can forbid looking into one's own descendants (Yama, or a program that forbids it).
+    if refused { owns_listed(&descendants, port) } else { Ok(false) }
+}
+
+/// Whether a process listens on `port` where a loopback dial reaches it. An error means that it
+/// does not let itself be looked into; one that is gone listens on nothing.
+fn listens(pid: i32, port: u16) -> io::Result<bool> {
+    let absent = |error: io::Error| {
+        let gone = error.kind() == io::ErrorKind::NotFound
+            || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error());
+        if gone { Ok(false) } else { Err(error) }
+    };
+    let Some(id) = Pid::from_raw(pid) else { return Ok(false) };
+    let pidfd = match rustix::process::pidfd_open(id, PidfdFlags::empty()) {
+        Ok(pidfd) => pidfd,
+        Err(error) => return absent(error.into()),
+    };
+    let fds = match fs::read_dir(format!("/proc/{pid}/fd")) {
+        Ok(fds) => fds,
+        Err(error) => return absent(error),
+    };
+    for fd in fds.flatten() {
+        let is_socket = fs::read_link(fd.path())
+            .is_ok_and(|target| target.as_os_str().as_encoded_bytes().starts_with(b"socket:"));
+        let number = fd.file_name().to_str().and_then(|number| number.parse().ok());
+        let (true, Some(number)) = (is_socket, number) else { continue };
+        match rustix::process::pidfd_getfd(&pidfd, number, PidfdGetfdFlags::empty()) {
+            Ok(socket) if is_reached(&socket, port) => return Ok(true),
+            // Closed meanwhile.
+            Ok(_) | Err(rustix::io::Errno::BADF | rustix::io::Errno::SRCH) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(false)
+}
+
+/// Whether this socket listens on `port` where a loopback dial reaches it.
+fn is_reached(socket: &OwnedFd, port: u16) -> bool {
+    let address = rustix::net::getsockname(socket)
+        .ok()
+        .and_then(|address| SocketAddr::try_from(address).ok());
+    let Some(address) = address else { return false };
+    let ip = address.ip().to_canonical();
+    address.port() == port
+        && (ip.is_loopback() || ip.is_unspecified())
+        && rustix::net::sockopt::socket_acceptconn(socket).unwrap_or(false)
+}
+
+/// The same by the system's tables: whether every listener that a dial of this loopback port could
+/// reach belongs to one of `processes`, and there is one.
+fn owns_listed(processes: &[Process], port: u16) -> io::Result<bool> {
     let mut listeners = HashSet::new();
     for table in ["/proc/self/net/tcp", "/proc/self/net/tcp6"] {
         match fs::read_to_string(table) {
@@ -84,7 +150,7 @@ pub(crate) fn owns_listener(root: i32, port: u16) -> io::Result<bool> {
     if listeners.is_empty() {
         return Ok(false);
     }
-    for process in descendants(root)? {
+    for process in processes {
         let Ok(fds) = fs::read_dir(format!("/proc/{}/fd", process.pid)) else { continue };
         for target in fds.filter_map(|fd| fs::read_link(fd.ok()?.path()).ok()) {
             let inode = target.to_str().and_then(|target| {
@@ -94,11 +160,8 @@ pub(crate) fn owns_listener(root: i32, port: u16) -> io::Result<bool> {
                 listeners.remove(&inode);
             }
         }
-        if listeners.is_empty() {
-            return Ok(true);
-        }
     }
-    Ok(false)
+    Ok(listeners.is_empty())
 }
 
 /// The inode of the socket in a line of `/proc/net/tcp` or `tcp6` (proc_pid_net(5)), if it listens
@@ -173,12 +236,37 @@ mod tests {
     }
 
     #[test]
+    fn only_a_listener_that_a_dial_reaches_counts() {
+        let me = std::process::id().cast_signed();
+        for address in ["127.0.0.1:0", "0.0.0.0:0", "[::1]:0", "[::]:0"] {
+            let listener = std::net::TcpListener::bind(address).unwrap();
+            let port = listener.local_addr().unwrap().port();
+            assert!(listens(me, port).unwrap(), "{address}");
+            assert!(!listens(me, port ^ 1).unwrap() || port ^ 1 == 0, "{address}");
+        }
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let connected = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let port = connected.local_addr().unwrap().port();
+        assert!(!listens(me, port).unwrap(), "a connection is no listener");
+        let listener = std::net::TcpListener::bind("127.0.0.2:0").unwrap();
+        assert!(listens(me, listener.local_addr().unwrap().port()).unwrap());
+        assert!(!listens(i32::MAX, port).unwrap(), "nor is a process that is gone");
+    }
+
+    #[test]
     fn a_port_that_somebody_else_serves_is_not_ours() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        // The listener is this process's own, not a descendant's.
-        assert!(!owns_listener(std::process::id().cast_signed(), port).unwrap());
+        let me = std::process::id().cast_signed();
         let parent = rustix::process::getppid().unwrap().as_raw_nonzero().get();
-        assert!(owns_listener(parent, port).unwrap());
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        let pid = child.id().cast_signed();
+        // The listener is this process's own, not a descendant's.
+        assert!(!owns_listener(me, pid, port).unwrap());
+        assert!(!owns_listed(&descendants(me).unwrap(), port).unwrap());
+        assert!(owns_listener(parent, pid, port).unwrap());
+        assert!(owns_listed(&descendants(parent).unwrap(), port).unwrap());
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }
