@@ -135,7 +135,7 @@ impl SimGateway {
                 Ask::Answer(entry) => {
                     // Between the answer and the admission anything may happen.
                     self.seed.give_way(4).await;
-                    match self.from(&entry, now, kind) {
+                    match self.admit_from(&entry, now, kind) {
                         Some(admitted) => return Some(admitted),
                         None if entry.answer().state == GateState::Ready => {}
                         None => match entry.answer().state {
@@ -143,7 +143,12 @@ impl SimGateway {
                             GateState::Asleep
                             | GateState::Starting
                             | GateState::SurfaceStarting => self.wait(stirred).await,
-                            other => panic!("{other:?}"),
+                            other @ (GateState::Ready
+                            | GateState::SurfaceFailed
+                            | GateState::Failed
+                            | GateState::Disabled
+                            | GateState::Gone
+                            | GateState::NotFound) => panic!("{other:?}"),
                         },
                     }
                 }
@@ -180,7 +185,7 @@ impl SimGateway {
 
     /// Admits from an entry that a core may have kept.
     #[must_use]
-    pub fn from(&self, entry: &Entry, now: Duration, kind: LeaseKind) -> Option<Admitted> {
+    pub fn admit_from(&self, entry: &Entry, now: Duration, kind: LeaseKind) -> Option<Admitted> {
         let lease = entry.admit(now, kind)?;
         let sandbox = entry.answer().sandbox?;
         Some(Admitted { sandbox, lease })

@@ -1,5 +1,7 @@
 //! What holds an environment awake, and for how long, in virtual time (cases C17, C19).
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::{sync::Arc, time::Duration};
 
 use wakeful_lifecycle::testing::a_holder;

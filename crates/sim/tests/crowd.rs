@@ -1,5 +1,7 @@
 //! A crowd at a sleeping door (case C23): one start for all, one reason for all, and room again.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::{sync::Arc, time::Duration};
 
 use wakeful_lifecycle::{Command, StartFault};

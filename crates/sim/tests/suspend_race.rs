@@ -5,6 +5,8 @@
 //! request with intent is served, at most one sandbox runs at a time, and there is one start for
 //! each wake. `WAKEFUL_SIM_SEEDS` says how many seeds, `WAKEFUL_SIM_FIRST` which is the first.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::{
     sync::{
         Arc,
