@@ -1,7 +1,8 @@
 //! One line per request, written when its last byte has gone or its client has.
 //!
 //! Of a target only the names of its query fields are told: values and paths may be secrets
-//! (`cases.md`, C34).
+//! (`cases.md`, C34). The main host's own paths are told too, since they hold ids; tickets,
+//! credentials and tokens reach it in a query, a header or a body. File names are left out.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -35,6 +36,8 @@ pub(crate) struct Line {
     method: Method,
     uri: Option<Uri>,
     route: &'static str,
+    /// The target is the main host's own, so its path may be told.
+    main: bool,
     env: Option<EnvId>,
     surface: Option<SurfaceName>,
     status: u16,
@@ -53,6 +56,7 @@ impl Line {
             method: method.clone(),
             uri: wanted.then(|| uri.clone()),
             route: "none",
+            main: false,
             env: None,
             surface: None,
             status: 0,
@@ -69,6 +73,12 @@ impl Line {
     /// By which kind of host or path it came.
     pub(crate) const fn route(&mut self, route: &'static str) {
         self.route = route;
+    }
+
+    /// It is for the main host.
+    pub(crate) const fn main(&mut self) {
+        self.route = "main";
+        self.main = true;
     }
 
     pub(crate) fn surface(&mut self, env: EnvId, surface: &SurfaceName) {
@@ -135,6 +145,7 @@ impl Drop for Line {
             route = self.route,
             env = self.env.map(tracing::field::display),
             surface = self.surface.as_ref().map(SurfaceName::as_str),
+            path = self.main.then(|| main_path(uri.path())),
             query = %QueryNames(uri.query().unwrap_or_default()),
             status,
             verdict = self.verdict,
@@ -158,6 +169,16 @@ fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
+/// The longest path that is told, in bytes.
+const PATH_MAX: usize = 128;
+
+/// What is told of a path of the main host: its beginning, and no name of a workspace's file.
+fn main_path(path: &str) -> &str {
+    const FILES: &str = "/files/";
+    let end = path.find(FILES).map_or(path.len(), |at| at + FILES.len());
+    &path[..path.floor_char_boundary(end.min(PATH_MAX))]
+}
+
 /// The names of a query's fields, and never a value. What has no `=` might be a value by itself.
 struct QueryNames<'a>(&'a str);
 
@@ -178,6 +199,23 @@ impl fmt::Display for QueryNames<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_path_of_the_main_host_the_beginning_is_told_and_no_file() {
+        let (long, wide) = (format!("/{}", "a".repeat(300)), format!("/{}", "é".repeat(300)));
+        let table = [
+            ("/", "/"),
+            ("*", "*"),
+            ("/environments/0199/wake", "/environments/0199/wake"),
+            ("/api/projects/0199/files", "/api/projects/0199/files"),
+            ("/api/projects/0199/files/SECRETaaa111/x", "/api/projects/0199/files/"),
+            (&long, &long[..128]),
+            (&wide, &wide[..127]),
+        ];
+        for (path, told) in table {
+            assert_eq!(main_path(path), told, "{path}");
+        }
+    }
 
     #[test]
     fn of_a_query_only_names_are_told() {

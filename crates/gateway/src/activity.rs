@@ -23,12 +23,21 @@ use wakeful_wire::{
 use crate::leases::{Hold, KINDS, Leases};
 
 type Line = (EnvId, SurfaceName, LeaseKind);
+type Place = (EnvId, SurfaceName);
+
+fn place(hold: &Hold) -> Place {
+    (hold.env(), hold.surface().clone())
+}
 
 /// The schedule of reports. One aggregate per environment, surface and kind, each interval.
 ///
-/// The first stream or socket reports at once; a second one adds nothing. What ended reports a
-/// count of zero at the next tick. A report that did not arrive is made again at the next tick,
-/// with what is true then.
+/// The first stream or socket reports at once, and so does the end of the last one; a second one
+/// adds nothing. A request that ended reports a count of zero at the next tick. A report that did
+/// not arrive is made again at the next tick, with what is true then.
+///
+/// A surface reports out of turn at most once in 200 ms, and only when its reports before have
+/// arrived or failed, so that a zero never overtakes a one. What comes in between is told together
+/// by the next.
 #[derive(Debug)]
 pub struct Activity {
     holder: HolderId,
@@ -37,6 +46,27 @@ pub struct Activity {
     /// What the control plane was last told and did take.
     told: BTreeMap<Line, u32>,
     queue: VecDeque<ActivityReport>,
+    /// The surfaces that have reported lately, or have reports on their way.
+    paces: BTreeMap<Place, Pace>,
+    /// What is to report out of turn once its pace allows.
+    hurried: BTreeMap<Place, Arc<Hold>>,
+}
+
+/// The least time between two reports of a surface out of turn.
+const HURRY_PACE: Duration = Duration::from_millis(200);
+
+/// How soon a surface may report out of turn.
+#[derive(Debug, Default)]
+struct Pace {
+    /// Reports that have been made, and of which nobody knows yet whether they arrived.
+    on_their_way: usize,
+    until: Duration,
+}
+
+impl Pace {
+    fn binds(&self, now: Duration) -> bool {
+        self.on_their_way > 0 || now < self.until
+    }
 }
 
 impl Activity {
@@ -49,13 +79,20 @@ impl Activity {
             next_tick: now.saturating_add(interval),
             told: BTreeMap::new(),
             queue: VecDeque::new(),
+            paces: BTreeMap::new(),
+            hurried: BTreeMap::new(),
         }
     }
 
-    /// When to poll again, unless the bell rings before.
+    /// When to poll again, unless the bell rings or a report is settled before.
     #[must_use]
-    pub const fn poll_timeout(&self) -> Duration {
-        self.next_tick
+    pub fn poll_timeout(&self) -> Duration {
+        let turn = |place: &Place| match self.paces.get(place) {
+            Some(pace) if pace.on_their_way > 0 => None,
+            Some(pace) => Some(pace.until),
+            None => Some(Duration::ZERO),
+        };
+        self.hurried.keys().filter_map(turn).fold(self.next_tick, Duration::min)
     }
 
     /// The next report to send. `None`: no more until the timeout or the bell.
@@ -67,9 +104,17 @@ impl Activity {
                 self.next_tick = now.saturating_add(self.interval);
             }
             let hurried = leases.take_hurried();
-            for hold in if due { leases.all() } else { hurried } {
-                self.report(&hold);
+            self.hurried.extend(hurried.into_iter().map(|hold| (place(&hold), hold)));
+            if due {
+                // The tick says it all, except what depends on reports that are on their way.
+                let paces = &self.paces;
+                self.hurried
+                    .retain(|place, _| paces.get(place).is_some_and(|pace| pace.on_their_way > 0));
+                for hold in leases.all() {
+                    self.report(&hold);
+                }
             }
+            self.hurry(now);
             if due {
                 let told = &self.told;
                 leases.sweep(|hold| {
@@ -80,6 +125,25 @@ impl Activity {
             }
         }
         self.queue.pop_front()
+    }
+
+    /// Reports what may be reported out of turn, and forgets the paces that bind no more.
+    fn hurry(&mut self, now: Duration) {
+        self.paces.retain(|_, pace| pace.binds(now));
+        let paces = &self.paces;
+        let mut ready = Vec::new();
+        self.hurried.retain(|place, hold| {
+            let waits = paces.contains_key(place);
+            if !waits {
+                ready.push(Arc::clone(hold));
+            }
+            waits
+        });
+        for hold in ready {
+            let until = now.saturating_add(HURRY_PACE);
+            self.paces.insert(place(&hold), Pace { on_their_way: 0, until });
+            self.report(&hold);
+        }
     }
 
     fn report(&mut self, hold: &Arc<Hold>) {
@@ -101,6 +165,7 @@ impl Activity {
     }
 
     fn push(&mut self, hold: &Hold, kind: LeaseKind, count: u32, touch: bool) {
+        self.paces.entry(place(hold)).or_default().on_their_way += 1;
         self.queue.push_back(ActivityReport {
             env: hold.env(),
             surface: hold.surface().clone(),
@@ -116,6 +181,9 @@ impl Activity {
     /// Whether a report did arrive. One that did not is logged by the shell and costs nothing but
     /// the wait for the next tick.
     pub fn handle_reported(&mut self, report: &ActivityReport, arrived: bool, leases: &Leases) {
+        if let Some(pace) = self.paces.get_mut(&(report.env, report.surface.clone())) {
+            pace.on_their_way = pace.on_their_way.saturating_sub(1);
+        }
         let line = (report.env, report.surface.clone(), report.kind);
         if !arrived {
             if report.touch {

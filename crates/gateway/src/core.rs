@@ -18,6 +18,7 @@ use crate::{
     metrics::{CoreCounters, Metrics},
     pool,
     recall::Recalls,
+    refusal::Refusal,
     remembered::{Remembered, Slot, Terms},
     route::{RouteError, Router, Target},
     server::ClientLimits,
@@ -157,7 +158,12 @@ impl Core {
             let route = in_time(self.shared.control.route(env)).await?;
             Ok(route.map(Arc::new))
         };
-        let slot = self.shared.routes.get(&env, now, load).await?;
+        let routes = &self.shared.routes;
+        let mut slot = routes.get(&env, now, load).await?;
+        if !slot.is_live(now) {
+            // It was forgotten while it was asked for, which does not mean that there is none.
+            slot = routes.get(&env, now, load).await?;
+        }
         let route = slot.get(now).cloned().flatten();
         KEPT_ROUTES.with_borrow_mut(|kept| keep(kept, env, slot));
         Ok(route)
@@ -225,6 +231,20 @@ impl Core {
                 None
             }
         }
+    }
+
+    /// As [`Self::failed`], and what the failure means to the one whose request it was.
+    pub(crate) async fn refusal_of_failure(
+        &self,
+        env: EnvId,
+        surface: SurfaceName,
+        sandbox: SandboxUid,
+        kind: FailureKind,
+    ) -> Refusal {
+        let answer = self.failed(env, surface, sandbox, kind).await;
+        let deleted = self.shared.ensure.is_deleted(env)
+            || matches!(self.route(env, self.now()).await, Ok(None));
+        if deleted { Refusal::deleted() } else { Refusal::of_failure(kind, answer) }
     }
 
     /// `envd` itself contradicts a cached verdict: it dies, at most once in a while, and nothing is

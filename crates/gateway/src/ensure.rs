@@ -195,6 +195,7 @@ impl Ensure {
         let mut last: Option<Arc<Entry>> = None;
         let mut place = None;
         let mut question = None;
+        let mut deleted_before = None;
         let asked_since = Instant::now();
         loop {
             // Made before the gate is asked: it hears everything that stirs from now on.
@@ -205,10 +206,15 @@ impl Ensure {
             {
                 return Gated::PutToSleep;
             }
-            let ask = self.with_gate(|gate| match question.take() {
-                None => gate.handle_request(&key, now),
-                Some(id) => gate.handle_wait(&key, id, now),
+            let (ask, deleted) = self.with_gate(|gate| {
+                let ask = match question.take() {
+                    None => gate.handle_request(&key, now),
+                    Some(id) => gate.handle_wait(&key, id, now),
+                };
+                (ask, gate.is_deleted(key.env))
             });
+            // Who came before that was held, also without any answer so far.
+            let deleted_since = !*deleted_before.get_or_insert(deleted) && deleted;
             let held_over = Instant::now() >= over;
             let until = match ask {
                 Ask::Answer(entry) => {
@@ -222,7 +228,8 @@ impl Ensure {
                     }
                     if !may_change(entry.answer(), asking.intent) || asking.patience.hold.is_zero()
                     {
-                        return Gated::Refused { entry, waited: last.is_some() };
+                        let waited = last.is_some() || deleted_since;
+                        return Gated::Refused { entry, waited };
                     }
                     if held_over {
                         return Gated::Over(Some(entry));
@@ -341,6 +348,11 @@ impl Ensure {
     /// Events were lost.
     pub(crate) fn handle_lagged(&self) {
         self.with_gate(Gate::handle_lagged);
+    }
+
+    /// See [`Gate::is_deleted`].
+    pub(crate) fn is_deleted(&self, env: EnvId) -> bool {
+        self.gate.lock().is_deleted(env)
     }
 
     /// A request to this sandbox failed: its cached verdicts are not believed any longer.

@@ -3,10 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response};
+use http::{HeaderMap, Method, Request, Response, header};
 use hyper::body::Incoming;
 use wakeful_wire::{
-    EnvId, SurfaceName,
+    Code, EnvId, SurfaceName,
     gate::{Principal, Route},
     hosts::REDEEM_TICKET_PATH,
     template::{Access, RouteKind, Surface},
@@ -16,7 +16,7 @@ use crate::{
     admit::{self, AdmitError, Anonymous, Door},
     control::Unavailable,
     core::Core,
-    own,
+    intent, own,
     refusal::Refusal,
     rescue, route,
     route::PathPlace,
@@ -108,6 +108,11 @@ pub(crate) async fn admit(
     if let Named::Host(target) = named
         && let Some(to) = target.canonical(core.hosts(), &route.slug, path_and_query(uri))
     {
+        // A browser's socket follows no redirect, and cannot tell its page of one.
+        if intent::is_websocket(headers) && headers.contains_key(header::ORIGIN) {
+            let sentence = "There is nothing under this name. Load the page again.";
+            return Err(Turned::Away(Refusal::new(Code::NotFound).detail(sentence)));
+        }
         return Err(Turned::Elsewhere(rescue::redirect(&to)));
     }
     if let (Named::Path(target), Some(declared), Some(principal)) = (named, &declared, &principal)

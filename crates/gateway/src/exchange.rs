@@ -11,7 +11,7 @@ use http::{
 use hyper::{body::Incoming, upgrade::OnUpgrade};
 use tokio::time::Instant;
 use wakeful_wire::{
-    Code, SandboxUid,
+    Code,
     gate::{FailureKind, SignedInBy, Upstream},
     hosts::PathOrigin,
 };
@@ -165,7 +165,8 @@ pub(crate) async fn exchange(
         Err(SendError::Failed(kind)) => {
             drop(bound.lease);
             let kind = if kept.socket.is_some() { FailureKind::Handshake } else { kind };
-            let refusal = Box::pin(failed(core, admitted, sandbox, kind)).await;
+            let (env, surface) = (admitted.env, admitted.surface.clone());
+            let refusal = Box::pin(core.refusal_of_failure(env, surface, sandbox, kind)).await;
             return kept.refuse(core, carried, &refusal);
         }
     };
@@ -179,7 +180,8 @@ pub(crate) async fn exchange(
         drop((connection, response, bound.lease));
         let kind =
             if kept.socket.is_some() { FailureKind::Handshake } else { FailureKind::Malformed };
-        let refusal = Box::pin(failed(core, admitted, sandbox, kind)).await;
+        let (env, surface) = (admitted.env, admitted.surface.clone());
+        let refusal = Box::pin(core.refusal_of_failure(env, surface, sandbox, kind)).await;
         return kept.refuse(core, carried, &refusal);
     }
     headers::prepare_response(
@@ -228,16 +230,6 @@ pub(crate) async fn exchange(
     let body =
         SurfaceBody::new(body, core, sandbox, bound.lease, connection, manner, Instant::now());
     Response::from_parts(parts, Answer::surface(body, carried))
-}
-
-async fn failed(
-    core: &Core,
-    admitted: &Admitted,
-    sandbox: SandboxUid,
-    kind: FailureKind,
-) -> Refusal {
-    let answer = core.failed(admitted.env, admitted.surface.clone(), sandbox, kind).await;
-    Refusal::of_failure(kind, answer)
 }
 
 /// The target to send: the bytes that came, in origin form and without the route's prefix.

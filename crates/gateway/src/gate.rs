@@ -28,7 +28,9 @@
 //! # What is stale
 //!
 //! Every answer and every event carries the record's generation. The gate knows the highest per
-//! environment; an answer below it was true once and is dropped, and the caller asks again.
+//! environment; an answer below it was true once and is dropped, and the caller asks again. What is
+//! not there has no generation, so "gone" and "not found" are taken at any, and lower nothing: an
+//! environment that is restored goes on at a higher one.
 
 mod entry;
 mod slot;
@@ -117,6 +119,8 @@ struct Known {
     suspending: bool,
     /// The generation at which it was last put to sleep by more than idleness.
     put_to_sleep: Generation,
+    /// An event told that it was deleted, and nothing since that it is there again.
+    deleted: bool,
     slots: usize,
 }
 
@@ -223,11 +227,13 @@ impl Gate {
             slot.failed = Some(id);
             return;
         };
-        if answer.generation < known.generation || slot.outdated {
+        let absent = matches!(answer.state, GateState::Gone | GateState::NotFound);
+        if slot.outdated || (!absent && answer.generation < known.generation) {
             // The question was put before something that is known by now.
             return;
         }
-        known.generation = answer.generation;
+        known.generation = known.generation.max(answer.generation);
+        known.deleted &= absent;
         slot.failed = None;
         slot.paced = answer.state != GateState::Ready;
         let hold = leases.hold(key.env, &key.surface);
@@ -248,8 +254,18 @@ impl Gate {
             GateEvent::Changed { env, generation, phase } => {
                 self.learn(*env, *generation);
                 let suspending = *phase == Phase::Suspending;
+                let mut restored = false;
                 if let Some(known) = self.known.get_mut(env) {
                     known.suspending = suspending;
+                    if *generation >= known.generation {
+                        let deleted = *phase == Phase::Deleted;
+                        restored = known.deleted && !deleted;
+                        known.deleted = deleted;
+                    }
+                }
+                if restored {
+                    // "Gone" on a question that was put before is taken whatever its generation.
+                    self.outdate(*env);
                 }
                 // A change of readiness may leave the generation as it is, so what was not ready
                 // is asked for again either way.
@@ -307,6 +323,13 @@ impl Gate {
     pub fn was_put_to_sleep(&self, env: EnvId, since: &EnsureAnswer) -> bool {
         matches!(since.state, GateState::Starting | GateState::SurfaceStarting)
             && self.known.get(&env).is_some_and(|known| since.generation < known.put_to_sleep)
+    }
+
+    /// Whether an event told that this environment was deleted. False where nobody has asked for it
+    /// lately.
+    #[must_use]
+    pub fn is_deleted(&self, env: EnvId) -> bool {
+        self.known.get(&env).is_some_and(|known| known.deleted)
     }
 
     /// The next environment whose waiting requests should look again. `None`: no more.

@@ -173,15 +173,17 @@ impl Hold {
         before == 0 && matches!(kind, LeaseKind::Socket | LeaseKind::Stream)
     }
 
-    fn remove(&self, kind: LeaseKind) {
+    /// Counts one less. True for the last stream or socket, whose report should not wait either.
+    fn remove(&self, kind: LeaseKind) -> bool {
         // The idle time starts at the end of what was open, so an end is a touch as well; it must
         // stand before the count falls, or a report in between would miss it.
         self.touch();
-        let Some(count) = self.counts.get(slot(kind)) else { return };
-        count.fetch_sub(1, SeqCst);
+        let Some(count) = self.counts.get(slot(kind)) else { return false };
+        let before = count.fetch_sub(1, SeqCst);
         if self.closing.load(SeqCst) && self.in_flight() == 0 {
             self.bell.ring();
         }
+        before == 1 && matches!(kind, LeaseKind::Socket | LeaseKind::Stream)
     }
 }
 
@@ -237,8 +239,8 @@ impl Lease {
         }
         let counted = self.hold.weighs(kind);
         let first = counted && self.hold.add(kind);
-        self.hold.remove(self.kind);
-        if first {
+        let last = self.hold.remove(self.kind);
+        if first || last {
             self.hold.hurry();
         }
         self.kind = kind;
@@ -252,8 +254,8 @@ impl Lease {
 
     /// Gives it back. Again has no effect.
     pub fn release(&mut self) {
-        if std::mem::take(&mut self.counted) {
-            self.hold.remove(self.kind);
+        if std::mem::take(&mut self.counted) && self.hold.remove(self.kind) {
+            self.hold.hurry();
         }
     }
 }

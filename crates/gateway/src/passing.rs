@@ -92,6 +92,7 @@ pub(crate) async fn pass(
     }
     let ensure = &core.shared().ensure;
     let mut attempt = 0;
+    let mut was_ready = false;
     let stopped = loop {
         let gated = {
             let _watch = carried.busy.watch(!request.body().is_end_stream());
@@ -103,8 +104,9 @@ pub(crate) async fn pass(
             | Gated::Over(_)
             | Gated::PutToSleep
             | Gated::Unavailable
-            | Gated::Overloaded) => break stopped(&other, patience),
+            | Gated::Overloaded) => break stopped(&other, patience, was_ready),
         };
+        was_ready = true;
         carried.line.ready();
         let answer = entry.answer();
         let (Some(sandbox), Some(upstream)) = (answer.sandbox, answer.upstream.as_ref()) else {
@@ -129,7 +131,8 @@ pub(crate) async fn pass(
         let unreached = Box::pin(unreached(core, admitted, sandbox, error)).await;
         attempt += u32::from(unreached.counts);
         let over = carried.line.started() + patience.hold;
-        if !wakes || attempt >= ATTEMPTS {
+        let gone = unreached.refusal.code == Code::Gone;
+        if gone || !wakes || attempt >= ATTEMPTS {
             break Stopped::Refused(unreached.refusal);
         }
         if Instant::now() >= over {
@@ -164,12 +167,13 @@ enum Stopped {
     Page(Option<Arc<Entry>>),
 }
 
-fn stopped(gated: &Gated, patience: Patience) -> Stopped {
+/// `was_ready`: it had been admitted before, so that an environment that is gone now was there.
+fn stopped(gated: &Gated, patience: Patience, was_ready: bool) -> Stopped {
     let refused = |entry: &Entry, waited| {
         Refusal::of_answer(entry.answer(), waited).unwrap_or_else(|| Refusal::new(Code::Starting))
     };
     match gated {
-        Gated::Refused { entry, waited } => Stopped::Refused(refused(entry, *waited)),
+        Gated::Refused { entry, waited } => Stopped::Refused(refused(entry, *waited || was_ready)),
         Gated::Over(entry) => match (patience.then, entry) {
             (Then::WakingPage, entry) => Stopped::Page(entry.clone()),
             (Then::Unavailable, Some(entry)) => Stopped::Refused(refused(entry, true)),
@@ -244,6 +248,7 @@ async fn unreached(
     }
     tracing::debug!(env = %admitted.env, surface = %admitted.surface, ?error, "no connection");
     let kind = FailureKind::Connect;
-    let answer = core.failed(admitted.env, admitted.surface.clone(), sandbox, kind).await;
-    Unreached { refusal: Refusal::of_failure(kind, answer), counts: true }
+    let (env, surface) = (admitted.env, admitted.surface.clone());
+    let refusal = core.refusal_of_failure(env, surface, sandbox, kind).await;
+    Unreached { refusal, counts: true }
 }

@@ -92,7 +92,7 @@ impl Refusal {
             GateState::Asleep => Code::Asleep,
             GateState::Failed => Code::EnvironmentFailed,
             GateState::Disabled => Code::EnvironmentDisabled,
-            GateState::Gone if waited => Code::Gone,
+            GateState::Gone | GateState::NotFound if waited => Code::Gone,
             GateState::Gone | GateState::NotFound => Code::NotFound,
         };
         // What is not there has no phase to tell, also not that it was there once.
@@ -101,9 +101,11 @@ impl Refusal {
         }
         let mut refusal = Self::new(code).phase(answer.phase);
         refusal.detail = answer.reason.clone().map(Cow::Owned);
-        if refusal.retry_after.is_some() {
-            let after = answer.retry_after_ms.map_or(RETRY, Duration::from_millis);
-            refusal.retry_after = Some(after);
+        // An environment that cannot start says when its next start is tried, if one is.
+        if (refusal.retry_after.is_some() || code == Code::EnvironmentFailed)
+            && let Some(after) = answer.retry_after_ms
+        {
+            refusal.retry_after = Some(Duration::from_millis(after));
         }
         Some(refusal)
     }
@@ -123,6 +125,12 @@ impl Refusal {
             FailureKind::Malformed => "The program's answer was not HTTP.",
             FailureKind::Handshake => "The program did not complete the upgrade.",
         })
+    }
+
+    /// The environment was deleted while it had this request.
+    #[must_use]
+    pub fn deleted() -> Self {
+        Self::new(Code::Gone).phase(Phase::Deleted)
     }
 
     /// The control plane could not be asked.
@@ -204,6 +212,7 @@ impl Refusal {
         let mut problem = Problem::new(self.code);
         problem.detail = self.detail.as_deref().map(str::to_owned);
         problem.phase = self.phase;
+        problem.retry |= self.retry_after.is_some();
         problem
     }
 }

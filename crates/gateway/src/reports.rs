@@ -13,7 +13,10 @@ use tokio::{
     },
     time::{Instant, sleep_until},
 };
-use wakeful_wire::gate::{ActivityReport, GateEvent, LeaseKind};
+use wakeful_wire::{
+    Phase,
+    gate::{ActivityReport, GateEvent, LeaseKind},
+};
 
 use crate::{
     activity::{Activity, DrainAction, Drains},
@@ -77,7 +80,8 @@ pub(crate) async fn run(
                 Err(RecvError::Closed) => closed = true,
             },
             () = bell.notified() => {}
-            () = sleep_until(epoch + activity.poll_timeout()) => {}
+            // With no place left for another report there is nothing to look for.
+            () = sleep_until(epoch + activity.poll_timeout()), if sending.len() < SENDING_MAX => {}
         }
     }
 }
@@ -85,7 +89,7 @@ pub(crate) async fn run(
 fn handle(shared: &Shared, event: &GateEvent) {
     shared.ensure.handle_event(event);
     match event {
-        GateEvent::RouteChanged { env } => {
+        GateEvent::RouteChanged { env } | GateEvent::Changed { env, phase: Phase::Deleted, .. } => {
             shared.routes.forget(env);
             shared.homes.forget_all();
         }

@@ -94,7 +94,7 @@ async fn main(
     peer: SocketAddr,
     mut request: Request<Incoming>,
 ) -> Response<Answer> {
-    carried.line.route("main");
+    carried.line.main();
     request.extensions_mut().insert(peer);
     let response = core.shared().main.serve(request).await;
     carried.line.status(response.status().as_u16());

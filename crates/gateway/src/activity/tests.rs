@@ -95,11 +95,53 @@ fn the_first_socket_reports_at_once_and_a_second_waits_for_the_tick() {
     assert!(bench.reports(Duration::from_secs(2), true).is_empty());
     assert_eq!(bench.tick(), [(Socket, 2, true)]);
     assert_eq!(bench.tick(), [(Socket, 2, true)], "it holds as long as it is open");
-    drop((first, second));
+    drop(first);
     assert!(bench.reports(INTERVAL * 2 + Duration::from_secs(1), true).is_empty());
-    assert_eq!(bench.tick(), [(Socket, 0, true)]);
+    let rings = bench.bell.0.load(SeqCst);
+    drop(second);
+    assert_eq!(bench.bell.0.load(SeqCst), rings + 1);
+    let end = bench.reports(INTERVAL * 2 + Duration::from_secs(2), true);
+    assert_eq!(end, [(Socket, 0, true)], "the end of the last one reports at once");
     assert!(bench.tick().is_empty());
     assert!(bench.leases.all().is_empty(), "nothing is kept of it");
+    assert!(bench.activity.paces.is_empty() && bench.activity.hurried.is_empty());
+}
+
+#[test]
+fn a_flood_of_short_streams_is_no_flood_of_reports_and_its_end_is_told_soon() {
+    let mut bench = Bench::new();
+    let mut told = Vec::new();
+    let second = |ms| Duration::from_secs(1) + Duration::from_millis(ms);
+    for ms in 0..1000 {
+        let stream = bench.open(Stream);
+        told.extend(bench.reports(second(ms), true));
+        drop(stream);
+        told.extend(bench.reports(second(ms), true));
+    }
+    assert_eq!(told.len(), 5, "one in 200 ms: {told:?}");
+    let again = bench.activity.poll_timeout();
+    assert_eq!(again, second(1000));
+    assert_eq!(bench.reports(again, true), [(Stream, 0, true)]);
+    assert_eq!(bench.activity.poll_timeout(), INTERVAL);
+    assert!(bench.tick().is_empty());
+    assert!(bench.activity.paces.is_empty() && bench.activity.hurried.is_empty());
+}
+
+#[test]
+fn a_zero_waits_for_the_report_of_the_beginning_and_does_not_overtake_it() {
+    let mut bench = Bench::new();
+    let socket = bench.open(Socket);
+    let now = Duration::from_secs(1);
+    let beginning = bench.activity.poll_report(now, &bench.leases).unwrap();
+    assert_eq!(beginning.count, 1);
+    drop(socket);
+    let later = now + Duration::from_secs(5);
+    assert_eq!(bench.activity.poll_report(later, &bench.leases), None);
+    assert_eq!(bench.activity.poll_timeout(), INTERVAL, "there is nothing to look for before");
+    bench.activity.handle_reported(&beginning, true, &bench.leases);
+    assert!(bench.activity.poll_timeout() <= later);
+    assert_eq!(bench.reports(later, true), [(Socket, 0, true)]);
+    assert!(bench.tick().is_empty());
 }
 
 #[test]

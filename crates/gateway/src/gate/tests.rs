@@ -212,6 +212,51 @@ fn an_answer_older_than_what_is_known_meanwhile_is_dropped() {
 }
 
 #[test]
+fn absence_is_taken_whatever_its_generation_and_lowers_nothing() {
+    for state in [GateState::NotFound, GateState::Gone] {
+        let mut bench = Bench::new();
+        let _ = bench.ready(&key(1), 7, ms(0));
+        bench.changed(1, 8, Phase::Deleted);
+        let load = bench.load(&key(1), ms(10));
+        bench.answer(load, Some(answer(state, 0)), ms(10));
+        let entry = bench.entry(&key(1), ms(11));
+        assert_eq!(entry.answer().state, state);
+        assert_eq!(entry.valid_until(), ms(1_010));
+        // What is older than the deletion is still older than what is known.
+        let load = bench.load(&key(1), ms(2_000));
+        bench.answer(load, Some(answer(GateState::Ready, 7)), ms(2_000));
+        let load = bench.load(&key(1), ms(4_000));
+        bench.answer(load, Some(answer(GateState::Ready, 9)), ms(4_000));
+        assert_eq!(bench.entry(&key(1), ms(4_000)).answer().state, GateState::Ready);
+    }
+}
+
+#[test]
+fn what_is_deleted_is_known_until_it_is_there_again() {
+    let mut bench = Bench::new();
+    bench.changed(1, 8, Phase::Deleted);
+    assert!(!bench.gate.is_deleted(env(1)), "nobody has asked for it");
+    let _ = bench.ready(&key(1), 7, ms(0));
+    bench.changed(1, 8, Phase::Deleted);
+    assert!(bench.gate.is_deleted(env(1)) && !bench.gate.is_deleted(env(2)));
+    bench.changed(1, 7, Phase::Ready);
+    let load = bench.load(&key(1), ms(10));
+    bench.answer(load, Some(answer(GateState::NotFound, 0)), ms(10));
+    assert!(bench.gate.is_deleted(env(1)), "neither is news");
+    let load = bench.load(&key(1), ms(2_000));
+    bench.changed(1, 9, Phase::Suspended);
+    assert!(!bench.gate.is_deleted(env(1)));
+    bench.answer(load, Some(answer(GateState::NotFound, 0)), ms(2_000));
+    let load = bench.load(&key(1), ms(2_000));
+    bench.answer(load, Some(answer(GateState::Asleep, 9)), ms(2_000));
+    assert_eq!(bench.entry(&key(1), ms(2_000)).answer().state, GateState::Asleep);
+    bench.changed(1, 10, Phase::Deleted);
+    let load = bench.load(&key(1), ms(4_000));
+    bench.answer(load, Some(answer(GateState::Asleep, 11)), ms(4_000));
+    assert!(!bench.gate.is_deleted(env(1)), "an answer tells it as well");
+}
+
+#[test]
 fn an_answer_that_cannot_know_what_happened_is_dropped_whatever_its_generation() {
     let principal = Principal { user: UserName::new("alice").unwrap(), by: SignedInBy::Token };
     let theirs = Key { principal: Some(principal), ..key(1) };
@@ -475,6 +520,7 @@ fn step() -> impl Strategy<Value = Step> {
         Some(GateState::Ready),
         Some(GateState::Starting),
         Some(GateState::Asleep),
+        Some(GateState::Gone),
         None,
     ]);
     prop_oneof![
@@ -534,7 +580,8 @@ proptest! {
                     let before = bench.gate.known[&self::env(env)].generation.0;
                     prop_assert!((floor..=model.known[&env]).contains(&before));
                     bench.answer(load, answer, now);
-                    if let Some(state) = state.filter(|_| generation >= before) {
+                    let absent = state == Some(GateState::Gone);
+                    if let Some(state) = state.filter(|_| absent || generation >= before) {
                         model.learn(env, generation);
                         let ttl = if state == GateState::Ready { 5_000 } else { 1_000 };
                         model.answers.insert((env, intent), (now + ms(ttl), generation, state));

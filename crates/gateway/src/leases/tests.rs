@@ -47,7 +47,11 @@ fn a_request_that_becomes_a_stream_is_never_uncounted_and_reports_at_once() {
     assert!(leases.take_hurried().is_empty());
     let second = Lease::take(&hold, LeaseKind::Stream);
     assert_eq!(bell.0.load(SeqCst), 2, "a second stream adds no report");
-    drop((lease, second));
+    drop(second);
+    assert_eq!(bell.0.load(SeqCst), 2, "nor does its end");
+    drop(lease);
+    assert_eq!(bell.0.load(SeqCst), 3, "the end of the last one does");
+    assert_eq!(leases.take_hurried().len(), 1);
     assert_eq!(hold.in_flight(), 0);
 }
 
@@ -76,7 +80,7 @@ fn an_environment_that_closes_does_not_look_empty_while_a_request_becomes_a_sock
     let (leases, bell) = leases();
     let hold = leases.hold(env(), &SurfaceName::app());
     let mut lease = Lease::take(&hold, LeaseKind::Request);
-    let other = Lease::take(&leases.hold(env(), &SurfaceName::agent()), LeaseKind::Socket);
+    let other = Lease::take(&leases.hold(env(), &SurfaceName::agent()), LeaseKind::Request);
     hold.close();
     let rings = bell.0.load(SeqCst);
     lease.become_kind(LeaseKind::Upload);

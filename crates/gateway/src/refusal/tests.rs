@@ -24,16 +24,30 @@ fn each_verdict_of_the_gate_has_its_status() {
         (GateState::Disabled, false, 423),
         (GateState::Gone, true, 410),
         (GateState::Gone, false, 404),
-        (GateState::NotFound, true, 404),
+        (GateState::NotFound, true, 410),
+        (GateState::NotFound, false, 404),
     ];
     for (state, waited, status) in table {
         let refusal = Refusal::of_answer(&answer(state), waited).unwrap();
         assert_eq!(refusal.code.status(), status, "{state:?}");
         assert_eq!(refusal.phase.is_none(), status == 404, "{state:?}");
-        let after = (status == 503).then_some(Duration::from_millis(2_500));
+        let told = status == 503 || state == GateState::Failed;
+        let after = told.then_some(Duration::from_millis(2_500));
         assert_eq!(refusal.retry_after, after, "{state:?}");
     }
     assert_eq!(Refusal::of_answer(&answer(GateState::Ready), true), None);
+}
+
+#[test]
+fn an_environment_that_cannot_start_is_worth_a_retry_only_if_it_says_when() {
+    for (retry_after_ms, retry) in [(Some(30_000), true), (None, false)] {
+        let failed = EnsureAnswer { retry_after_ms, ..answer(GateState::Failed) };
+        let refusal = Refusal::of_answer(&failed, true).unwrap();
+        assert_eq!(refusal.code, Code::EnvironmentFailed);
+        assert_eq!(refusal.retry_after, retry_after_ms.map(Duration::from_millis));
+        assert_eq!(refusal.problem().retry, retry);
+    }
+    assert!(Refusal::new(Code::UpstreamFailed).problem().retry, "a code's own word stands");
 }
 
 #[test]

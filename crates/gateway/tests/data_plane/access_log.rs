@@ -40,12 +40,18 @@ impl Log {
 
     /// The access lines about an environment.
     fn lines(&self, n: u128) -> Vec<serde_json::Value> {
+        let mut lines = self.all();
+        lines.retain(|fields| fields["env"] == env(n).to_string());
+        lines
+    }
+
+    /// The access lines.
+    fn all(&self) -> Vec<serde_json::Value> {
         self.text()
             .lines()
             .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
             .filter(|line| line["target"] == "access")
             .map(|line| line["fields"].clone())
-            .filter(|fields| fields["env"] == env(n).to_string())
             .collect()
     }
 }
@@ -98,6 +104,16 @@ async fn each_request_has_one_line_and_no_line_holds_a_secret() {
     until("the upload arrives", || raw.text().contains("PUT /up")).await;
     drop(leaves);
 
+    // The main host: its paths are told, but for the names of files.
+    for path in ["surface-ticket", "api/projects/1/files/{SECRET}"] {
+        let line = format!("GET /{path}?to={SECRET}").replace("{SECRET}", SECRET);
+        assert_eq!(ask(served.address, &line, &served.main(), &[]).await.status, 200);
+    }
+
+    until("the main host's have theirs", || {
+        log.all().iter().filter(|line| line["path"].is_string()).count() == 2
+    })
+    .await;
     until("every request has its line", || log.lines(501).len() == 4 && log.lines(502).len() == 1)
         .await;
     let lines = log.lines(501);
@@ -126,7 +142,11 @@ async fn each_request_has_one_line_and_no_line_holds_a_secret() {
     for phase in ["admit_us", "gate_us", "dial_us", "head_us", "total_us"] {
         assert!(lines[0][phase].is_u64(), "{phase} in {}", lines[0]);
     }
+    assert!(lines.iter().all(|line| line["path"].is_null()), "a surface's path may be a secret");
     assert_eq!(log.lines(502)[0]["verdict"], "environment_disabled");
+    let told = log.all();
+    let paths: Vec<_> = told.iter().filter_map(|line| line["path"].as_str()).collect();
+    assert_eq!(paths, ["/surface-ticket", "/api/projects/1/files/"]);
     assert!(!log.text().contains(SECRET), "{}", log.text());
     assert!(!log.text().contains("wk_alice"));
 }

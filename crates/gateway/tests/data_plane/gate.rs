@@ -224,6 +224,10 @@ async fn every_state_has_its_status() {
         let answer = ask(served.address, "GET /", &served.app(env(n)), &[TOKEN]).await;
         assert_eq!((answer.status, answer.code().as_str()), (status, code), "{state:?}");
         assert_eq!(answer.text().contains("because"), status != 404, "{state:?}");
+        if state == GateState::Failed {
+            assert_eq!(answer.header("retry-after"), Some("1"));
+            assert!(answer.text().contains(r#""retry":true"#), "{}", answer.text());
+        }
     }
     assert_eq!(raw.connections(), 0);
 }
@@ -240,6 +244,105 @@ async fn who_waits_for_what_is_deleted_gets_410() {
     served.control.become_state(1, GateState::Gone, Phase::Deleted);
     let answer = soon(client.answer_to("GET")).await.unwrap();
     assert_eq!((answer.status, answer.code().as_str()), (410, "gone"));
+}
+
+/// The rows are gone at once, and with them the generation.
+#[tokio::test]
+async fn a_deletion_ends_every_wait_with_410_and_is_a_404_from_then_on() {
+    let raw = Raw::ok().await;
+    let served = asleep(&raw);
+    let host = served.app(env(1));
+    let mut held = Vec::new();
+    for line in ["GET /", "POST /"] {
+        let mut client = Client::connect(served.address).await;
+        client.send(request(line, &host, &[TOKEN, "Content-Length: 0"])).await;
+        held.push((line, client));
+    }
+    until("both are held", || served.metric("wakeful_held_requests") == 2).await;
+    served.control.become_state(1, GateState::Starting, Phase::Starting);
+    served.control.delete(1);
+    let start = tokio::time::Instant::now();
+    for (line, client) in &mut held {
+        let answer = soon(client.answer_to(line.split(' ').next().unwrap())).await.unwrap();
+        assert_eq!((answer.status, answer.code().as_str()), (410, "gone"), "{line}");
+        assert_eq!(answer.header("wakeful-phase"), Some("deleted"));
+    }
+    assert!(start.elapsed() < Duration::from_secs(10), "not the whole budget");
+    let answer = soon(ask(served.address, "GET /", &host, &[TOKEN])).await;
+    assert_eq!((answer.status, answer.code().as_str()), (404, "not_found"));
+    assert_eq!(raw.connections(), 0);
+}
+
+/// The first answer of the control plane is the one that tells of the deletion.
+#[tokio::test]
+async fn who_came_before_a_deletion_gets_410_also_when_nothing_was_answered_yet() {
+    let raw = Raw::ok().await;
+    let served = asleep(&raw);
+    served.control.delay_ensures(Duration::from_millis(300));
+    let mut client = Client::connect(served.address).await;
+    client.send(request("GET /", &served.app(env(1)), &[TOKEN])).await;
+    until("the question is put", || served.control.ensures_of(1) == 1).await;
+    served.control.delete(1);
+    let answer = soon(client.answer_to("GET")).await.unwrap();
+    assert_eq!((answer.status, answer.code().as_str()), (410, "gone"));
+}
+
+#[tokio::test]
+async fn a_request_in_flight_that_fails_by_a_deletion_is_a_410() {
+    let (go, wait) = tokio::sync::oneshot::channel::<()>();
+    let wait = std::sync::Arc::new(parking_lot::Mutex::new(Some(wait)));
+    let raw = Raw::start(move |mut conn| {
+        let wait = wait.lock().take();
+        async move {
+            conn.request().await;
+            if let Some(wait) = wait {
+                wait.await.unwrap();
+            }
+            conn.reset();
+        }
+    })
+    .await;
+    let served = Served::start(Control::ready(1, &raw.upstream()));
+    served.control.answer_failures(true);
+    let host = served.app(env(1));
+    let mut client = Client::connect(served.address).await;
+    client.send(request("POST /", &host, &[TOKEN, "Content-Length: 0"])).await;
+    until("it is in flight", || raw.requests() == 1).await;
+    served.control.delete(1);
+    // Once a newcomer gets 404, the gateway knows.
+    let start = tokio::time::Instant::now();
+    while soon(ask(served.address, "HEAD /", &host, &[TOKEN])).await.status != 404 {
+        assert!(start.elapsed() < Duration::from_secs(10));
+    }
+    go.send(()).unwrap();
+    let answer = soon(client.answer_to("POST")).await.unwrap();
+    assert_eq!((answer.status, answer.code().as_str()), (410, "gone"));
+}
+
+#[tokio::test]
+async fn a_deletion_forgets_the_route_at_once_and_a_restored_environment_is_served() {
+    use wakeful_wire::{Generation, gate::GateEvent};
+
+    let raw = Raw::ok().await;
+    let served = Served::start(Control::ready(1, &raw.upstream()));
+    let host = served.app(env(1));
+    assert_eq!(ask(served.address, "GET /", &host, &[TOKEN]).await.status, 200);
+    served.control.delete(1);
+    let status = async || soon(ask(served.address, "GET /", &host, &[TOKEN])).await.status;
+    let start = tokio::time::Instant::now();
+    let mut last = 0;
+    while last != 404 {
+        assert!(start.elapsed() < Duration::from_secs(10), "{last}");
+        last = status().await;
+    }
+    served.control.add(1, "alice", GateState::Ready, &raw.upstream());
+    served.control.change(1, |env| env.generation = Generation(50));
+    served.control.become_ready(1);
+    served.control.tell(GateEvent::RouteChanged { env: env(1) });
+    while last != 200 {
+        assert!(start.elapsed() < Duration::from_secs(15), "{last}");
+        last = status().await;
+    }
 }
 
 #[tokio::test]

@@ -294,6 +294,12 @@ async fn a_socket_holds_its_environment_while_it_is_open() {
     assert_eq!(served.metric("wakeful_leases"), 1);
     drop(client);
     until("it is given back", || served.metric("wakeful_leases") == 0 && raw.open() == 0).await;
+    until("its end is reported, long before the tick", || {
+        served.control.activity().last().is_some_and(|report| {
+            report.kind == LeaseKind::Socket && report.count == 0 && report.touch
+        })
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -378,6 +384,17 @@ async fn refused_sockets_say_why() {
     assert_eq!(client.answer_to("GET").await.unwrap().status, 101);
     while client.more().await {}
     assert_eq!(close_of(&client.buffer).0, 4403);
+    // A name that the environment had once: a program is led on, a browser would follow nothing.
+    let old = format!("{}-old.apps.wakeful.localhost:{}", env(1), served.address.port());
+    let origin = format!("Origin: http://{old}");
+    let mut client = Client::connect(served.address).await;
+    client.send(handshake("/ws", &old, &[&cookie, &origin])).await;
+    assert_eq!(client.answer_to("GET").await.unwrap().status, 101);
+    while client.more().await {}
+    assert_eq!(close_of(&client.buffer).0, 4404);
+    let mut client = Client::connect(served.address).await;
+    client.send(handshake("/ws", &old, &[TOKEN])).await;
+    assert_eq!(client.answer_to("GET").await.unwrap().status, 308);
     assert_eq!(raw.connections(), 0, "and nothing reached a surface");
 }
 

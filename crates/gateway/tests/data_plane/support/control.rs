@@ -168,6 +168,16 @@ impl Control {
         self.become_state(n, GateState::Ready, Phase::Ready);
     }
 
+    /// Deletes it: whoever asks from now on gets no generation.
+    pub(crate) fn delete(&self, n: u128) {
+        let generation = {
+            let removed = self.state.lock().envs.remove(&env(n)).unwrap();
+            removed.generation.next()
+        };
+        self.tell(GateEvent::Changed { env: env(n), generation, phase: Phase::Deleted });
+        self.tell(GateEvent::RouteChanged { env: env(n) });
+    }
+
     pub(crate) fn drain(&self, n: u128, forced: bool) {
         let generation = {
             let mut all = self.state.lock();
@@ -279,7 +289,7 @@ impl ControlPlane for Control {
             return Ok(EnsureAnswer {
                 state: GateState::NotFound,
                 phase: Phase::Deleted,
-                generation: Generation(1),
+                generation: Generation(0),
                 sandbox: None,
                 upstream: None,
                 retry_after_ms: None,
