@@ -6,7 +6,7 @@
 //! is committed in two steps, and each names the generation *and* the sequence that it was planned
 //! from:
 //!
-//! 1. *Draining* is committed. From here on [`verdict`](crate::verdict) answers "asleep", so a
+//! 1. *Draining* is committed. From here on [`verdict`](crate::verdict()) answers "asleep", so a
 //!    gateway that asks is not admitted; one that asks with intent aborts the drain. A touch before
 //!    this commit makes it lose (the sequence moved); one after it sees the phase.
 //! 2. Every gateway is told. It first kills its cached verdicts and then answers whether anything

@@ -9,7 +9,7 @@
 //! deletion all go through it, so no path is rare.
 //!
 //! A person's or a request's wish changes only the record's intent: that is [`command`]. What a
-//! waiting request is to do follows from the record and the observation: that is [`verdict`].
+//! waiting request is to do follows from the record and the observation: that is [`verdict()`].
 //!
 //! Every commit names the generation that it was planned from. One that lost the race changes
 //! nothing: load and plan again. A suspend names the activity sequence as well, so a touch that
@@ -21,7 +21,7 @@
 //!
 //! # Where to start
 //!
-//! [`record`], then [`plan`]. The ports are in [`port`]; their memory versions and the contract
+//! [`record`], then the module [`plan`](mod@plan). The ports are in [`port`]; their memory versions and the contract
 //! suites that every other version must pass are in `testing` (feature `testing`).
 
 pub mod activity;
@@ -44,7 +44,7 @@ pub use plan::{Guard, LookAgain, Moment, Plan, plan};
 pub use policy::Policy;
 pub use record::{
     Failure, FreshSandbox, Intent, Record, Sandbox, SandboxRef, Secret, Starts, Stop, StopReason,
-    StopStage,
+    StopStage, Woken,
 };
 pub use step::Step;
 pub use verdict::{Verdict, verdict};

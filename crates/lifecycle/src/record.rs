@@ -49,6 +49,8 @@ pub struct Record {
     pub failure: Option<Failure>,
     /// An idle suspend was given up because something was open: not decided again before this.
     pub idle_not_before: Option<Timestamp>,
+    /// What woke it last.
+    pub woken: Option<Woken>,
     /// Since when the phase is what it is.
     pub since: Timestamp,
     /// When it was created.
@@ -80,6 +82,7 @@ impl Record {
             starts: Starts { failed: 0, retry_at: None, reason: None, recovery: false },
             failure: None,
             idle_not_before: None,
+            woken: None,
             since: now,
             created_at: now,
         }
@@ -139,6 +142,15 @@ impl Record {
             | Phase::Deleted => false,
         }
     }
+}
+
+/// What woke an environment. Every wakeup is named.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Woken {
+    /// When.
+    pub at: Timestamp,
+    /// By what, for people.
+    pub by: String,
 }
 
 /// One incarnation.
@@ -243,6 +255,17 @@ pub enum StopReason {
 }
 
 impl StopReason {
+    /// Every reason.
+    pub const ALL: [Self; 7] = [
+        Self::Idle,
+        Self::Asked,
+        Self::Restart,
+        Self::Deleted,
+        Self::Disabled,
+        Self::StartFailed,
+        Self::Unready,
+    ];
+
     /// The stable text, as in `wakeful_suspends_total{reason}`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

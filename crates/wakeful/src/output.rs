@@ -80,6 +80,14 @@ pub fn to_stderr(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
+/// Writes a line to standard output where a program reads it; a person has it on standard error.
+pub fn to_program(text: &str) {
+    let mut stdout = io::stdout().lock();
+    if !stdout.is_terminal() {
+        let _ = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
+    }
+}
+
 /// A text with control characters replaced, fit for a terminal whoever wrote it.
 #[must_use]
 pub fn printable(text: &str) -> String {

@@ -73,6 +73,8 @@ async fn up(config: Config) -> anyhow::Result<()> {
         composed.hosts.main_url("/"),
         composed.data.path().display()
     ));
+    // A program that started this one reads the address from standard output.
+    output::to_program(&composed.hosts.main_url("/"));
     serve(composed).await
 }
 
@@ -145,8 +147,14 @@ async fn serve(composed: Composed) -> anyhow::Result<()> {
     engine.gateway_joined(holder);
 
     let engine_task = tokio::spawn({
-        let engine = engine.clone();
-        async move { engine.run().await }
+        let (engine, shutdown) = (engine.clone(), shutdown.clone());
+        async move {
+            let ended = engine.run().await;
+            // Without the engine nothing would sleep or be recovered: better to end, and be started
+            // again, than to go on half.
+            shutdown.cancel();
+            ended
+        }
     });
     let sign_outs = tokio::spawn(forward_sign_outs(engine.clone(), accounts));
     let forgetting = tokio::spawn(forget_variables(engine.clone(), variables));
@@ -155,7 +163,9 @@ async fn serve(composed: Composed) -> anyhow::Result<()> {
     let signals = tokio::spawn(wait_for_signal(terminate, interrupt, shutdown.clone()));
 
     let served = gateway.run(listeners, shutdown.clone()).await;
-    engine.gateway_left(holder).await?;
+    if let Err(error) = engine.gateway_left(holder).await {
+        tracing::warn!(%error, "leases lapse by themselves");
+    }
     if !composed.keep_sandboxes {
         output::to_stderr("Suspending environments…");
     }

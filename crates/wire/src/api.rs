@@ -45,6 +45,12 @@ pub struct Environment {
     pub clocks: ClocksView,
     /// What holds it awake.
     pub leases: Vec<LeaseView>,
+    /// The surface that its project's page and `/u/{user}/` open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub home: Option<SurfaceName>,
+    /// What woke it last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub woken: Option<WokenView>,
     /// Why it is in `failed`, or why its last start did not work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureView>,
@@ -103,6 +109,16 @@ pub struct LeaseView {
     pub since: Timestamp,
     /// Who counts them.
     pub holder: String,
+}
+
+/// What woke an environment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct WokenView {
+    /// When.
+    pub at: Timestamp,
+    /// By what, for people: `a visit of app by ada (cookie)`.
+    pub by: String,
 }
 
 /// Why an environment did not start.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use wakeful_lifecycle::{
-    Command, Observation, apply,
+    Command, Observation, Woken, apply,
     port::{Loaded, LogTail, Touch},
 };
 use wakeful_wire::{ClockKind, EnvId, Phase, SurfaceName, api};
@@ -38,7 +38,7 @@ impl Engine {
             let loaded = self.load(env).await?;
             let wished = apply(&loaded.record, command, self.policy(), self.now())
                 .map_err(EngineError::Refused)?;
-            let Some(next) = wished else { return Ok(loaded) };
+            let Some(mut next) = wished else { return Ok(loaded) };
             let asked = matches!(command, Command::WakeNow | Command::Restart);
             let touch = asked.then(|| Touch { clock: ClockKind::Agent, now: self.now() });
             let mut planned_from = loaded.clone();
@@ -46,6 +46,15 @@ impl Engine {
                 // Planned with the touch that is committed with it: a wake of something idle must
                 // not be put to sleep by its own plan.
                 planned_from.clocks.touch(touch.clock, touch.now);
+            }
+            if asked {
+                let by = if command == Command::Restart {
+                    "a restart that its owner asked for"
+                } else {
+                    "its owner, from the dashboard, the API or a command"
+                };
+                next.woken = Some(Woken { at: self.now(), by: by.to_owned() });
+                tracing::info!(%env, by, "wake");
             }
             let made = self.make_plan(&planned_from, &next, &Observation::unknown());
             if self.commit(&loaded, &made, touch).await? {

@@ -6,15 +6,15 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use wakeful_lifecycle::{
-    Command, Observation, Refused, Seen, Verdict, apply,
+    Command, Intent, Observation, Record, Refused, Seen, Verdict, Woken, apply,
     port::{LeaseReport, Loaded, Touch},
     verdict,
 };
 use wakeful_wire::{
-    ClockKind, EnvId, SurfaceName, TemplateName, UserName,
+    ClockKind, EnvId, SurfaceName, TemplateName, Timestamp, UserName,
     gate::{
         ActivityReport, EnsureAnswer, EnsureRequest, FailureAnswer, FailureReport, GateState,
-        Route, Upstream,
+        Route, SignedInBy, Upstream,
     },
     sandbox::{BASIC_USER, SurfaceState},
     template::{Auth, Surface},
@@ -22,6 +22,10 @@ use wakeful_wire::{
 };
 
 use super::{Engine, EngineError, worker::RACES_MAX};
+
+/// How long a failure report may look for a certain answer, and how often.
+const SURE_WITHIN: Duration = Duration::from_secs(2);
+const SURE_PAUSE: Duration = Duration::from_millis(20);
 
 /// How soon a waiting request asks again when no event comes.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
@@ -35,6 +39,9 @@ impl Engine {
     pub async fn route(&self, env: EnvId) -> Result<Option<Route>, EngineError> {
         let Some(loaded) = self.inner.parts.store.load(env).await? else { return Ok(None) };
         let record = loaded.record;
+        if record.intent == Intent::Deleted {
+            return Ok(None);
+        }
         let project = self.inner.parts.store.project(record.project).await?;
         let title = project.map(|(row, _)| row.title).unwrap_or_default();
         let template = self.template(&record.template);
@@ -65,8 +72,7 @@ impl Engine {
         for (row, environments) in self.inner.parts.store.projects(user).await? {
             let development = EnvId::from(row.id);
             let live = environments.iter().any(|loaded| {
-                loaded.record.id == development
-                    && loaded.record.intent != wakeful_lifecycle::Intent::Deleted
+                loaded.record.id == development && loaded.record.intent != Intent::Deleted
             });
             let home = self.template(&row.template).and_then(|template| template.home().cloned());
             if let (true, Some(home)) = (live, home) {
@@ -132,7 +138,7 @@ impl Engine {
             }
             _ => None,
         };
-        let answer = answer(&loaded, verdict, upstream);
+        let answer = answer(&loaded, verdict, upstream, self.now());
         tracing::debug!(
             env = %request.env,
             surface = %request.surface,
@@ -166,10 +172,13 @@ impl Engine {
             let Some(loaded) = store.touch(request.env, touch).await? else { return Ok(None) };
             match apply(&loaded.record, Command::Wake, self.policy(), self.now()) {
                 Ok(None) => return Ok(Some(loaded)),
-                Ok(Some(next)) => {
+                Ok(Some(mut next)) => {
+                    let by = visit(request);
+                    next.woken = Some(Woken { at: self.now(), by: by.clone() });
                     let made = self.make_plan(&loaded, &next, &Observation::unknown());
                     // Woken from sleep, the touch goes with the wake.
                     if self.commit(&loaded, &made, Some(touch)).await? {
+                        tracing::info!(env = %request.env, surface = %request.surface, by, "wake");
                         self.nudge(request.env);
                         let record = made.change.unwrap_or(next);
                         return Ok(Some(Loaded { record, clocks: loaded.clocks }));
@@ -216,9 +225,8 @@ impl Engine {
                 return Ok(FailureAnswer { restart: false });
             };
             let record = &loaded.record;
-            let wanted = record.intent == wakeful_lifecycle::Intent::Running
-                && !record.disabled
-                && record.failure.is_none();
+            let wanted =
+                record.intent == Intent::Running && !record.disabled && record.failure.is_none();
             let same = record.sandbox.as_ref().filter(|sandbox| sandbox.uid == report.sandbox);
             let Some(sandbox) = same else {
                 // It has been replaced already.
@@ -227,7 +235,7 @@ impl Engine {
             if sandbox.stop.is_some() {
                 return Ok(FailureAnswer { restart: true });
             }
-            let observation = self.observe(record).await;
+            let observation = self.observe_surely(record).await;
             match observation.seen {
                 Seen::Present(_) | Seen::Unknown => return Ok(FailureAnswer { restart: false }),
                 Seen::Absent => {
@@ -240,6 +248,19 @@ impl Engine {
             }
         }
         Err(EngineError::Contended)
+    }
+
+    /// Looks until the look is certain, but not for long: just after a sandbox has died, others
+    /// look at it as well, and a look that meets another one is in doubt.
+    async fn observe_surely(&self, record: &Record) -> Observation {
+        let until = tokio::time::Instant::now() + SURE_WITHIN;
+        loop {
+            let observation = self.observe(record).await;
+            if observation.seen != Seen::Unknown || tokio::time::Instant::now() >= until {
+                return observation;
+            }
+            tokio::time::sleep(SURE_PAUSE).await;
+        }
     }
 
     /// What a gateway holds open, aggregated. The clock is the one that the gate would touch.
@@ -270,20 +291,45 @@ impl Engine {
     }
 }
 
-fn answer(loaded: &Loaded, verdict: Verdict, upstream: Option<Upstream>) -> EnsureAnswer {
+/// A visit, named for the log and for people.
+fn visit(request: &EnsureRequest) -> String {
+    let by = match &request.principal {
+        Some(principal) => {
+            let how = match principal.by {
+                SignedInBy::Cookie => "cookie",
+                SignedInBy::Token => "token",
+            };
+            format!("{} ({how})", principal.user)
+        }
+        None => "a stranger".to_owned(),
+    };
+    format!("a visit of {} by {by}", request.surface)
+}
+
+fn answer(
+    loaded: &Loaded,
+    verdict: Verdict,
+    upstream: Option<Upstream>,
+    now: Timestamp,
+) -> EnsureAnswer {
     let state = match (verdict.state, &upstream) {
         // Ready by every sign, but the way there is not known yet.
         (GateState::Ready, None) => GateState::SurfaceStarting,
         (state, _) => state,
     };
     let waiting = matches!(state, GateState::Starting | GateState::SurfaceStarting);
+    let heals = loaded.record.failure.as_ref().and_then(|failure| failure.heal_at);
     EnsureAnswer {
         state,
         phase: verdict.phase,
         generation: loaded.record.generation,
         sandbox: verdict.sandbox,
         upstream,
-        retry_after_ms: waiting.then(|| millis(ASK_AGAIN)),
+        retry_after_ms: if state == GateState::Failed {
+            heals.map(|at| millis(now.until(at)))
+        } else {
+            waiting.then(|| millis(ASK_AGAIN))
+        },
         reason: verdict.reason,
     }
 }

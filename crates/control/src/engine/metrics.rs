@@ -5,6 +5,7 @@ use prometheus_client::{
     metrics::{counter::Counter, family::Family},
     registry::Registry,
 };
+use wakeful_lifecycle::StopReason;
 
 /// Labels of `wakeful_suspends_total`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -33,6 +34,10 @@ pub struct EngineMetrics {
 impl EngineMetrics {
     /// Registers them all.
     pub fn register(&self, registry: &mut Registry) {
+        // A reason that has not occurred is a zero, not an absence.
+        for reason in StopReason::ALL {
+            drop(self.suspends.get_or_create(&SuspendLabels { reason: reason.as_str() }));
+        }
         registry.register(
             "wakeful_sandbox_starts",
             "Sandboxes that a driver was asked to create",

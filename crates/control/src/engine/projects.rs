@@ -128,6 +128,7 @@ impl Engine {
                 Ok(_) | Err(EngineError::NotFound) => {}
                 Err(error) => return Err(error),
             }
+            self.announce(GateEvent::RouteChanged { env: loaded.record.id });
         }
         Ok(())
     }

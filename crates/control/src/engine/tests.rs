@@ -191,6 +191,45 @@ async fn what_belongs_to_another_or_does_not_exist_is_not_there() {
 }
 
 #[tokio::test]
+async fn every_wakeup_is_named() {
+    let world = World::new().await;
+    let env = world.ready().await;
+    let woken = |view: api::Environment| view.woken.unwrap().by;
+    let view = world.engine.environment(env).await.unwrap().unwrap().value;
+    assert_eq!(woken(view), "a visit of app by alice (cookie)");
+    let view = world.engine.command(env, Command::Restart).await.unwrap();
+    assert!(woken(view).contains("restart"));
+    world.phase(env, Phase::Ready).await;
+    world.advance(Duration::from_secs(61));
+    world.driver.kill(env);
+    world.engine.nudge(env);
+    let named = async {
+        loop {
+            let view = world.engine.environment(env).await.unwrap().unwrap().value;
+            if woken(view).contains("processes ended") {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), named).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_deleted_environment_has_no_route_and_gateways_hear_of_it() {
+    let world = World::new().await;
+    let env = world.ready().await;
+    assert!(world.engine.route(env).await.unwrap().is_some());
+    world.driver.hold_stops(true);
+    let mut events = world.engine.gate_events();
+    world.engine.delete_project(env.to_string().parse().unwrap()).await.unwrap();
+    assert!(world.engine.route(env).await.unwrap().is_none());
+    let heard =
+        async { while events.recv().await.unwrap() != (GateEvent::RouteChanged { env }) {} };
+    tokio::time::timeout(Duration::from_secs(20), heard).await.unwrap();
+}
+
+#[tokio::test]
 async fn it_sleeps_when_both_clocks_ran_out_and_wakes_again() {
     let world = World::new().await;
     world.run();

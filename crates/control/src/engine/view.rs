@@ -6,7 +6,9 @@ use wakeful_lifecycle::{
 };
 use wakeful_wire::{
     ClockKind, Phase, SurfaceName,
-    api::{ClockView, ClocksView, Environment, FailureView, LeaseView, Project, SurfaceView},
+    api::{
+        ClockView, ClocksView, Environment, FailureView, LeaseView, Project, SurfaceView, WokenView,
+    },
     sandbox::SurfaceState,
     template::{RouteKind, Surface},
     time::millis,
@@ -56,6 +58,11 @@ impl Engine {
                     holder: lease.holder.to_string(),
                 })
                 .collect(),
+            home: self.template(&record.template).and_then(|template| template.home().cloned()),
+            woken: record
+                .woken
+                .as_ref()
+                .map(|woken| WokenView { at: woken.at, by: woken.by.clone() }),
             failure: self.failure_view(record),
             isolation,
         }

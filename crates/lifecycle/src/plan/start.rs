@@ -1,7 +1,7 @@
 //! Starting: when, how often, and when to give up.
 
 use super::{Draft, Moment};
-use crate::{Clocks, Intent, Record, Sandbox, StartFault, Starts, Step, command::fail};
+use crate::{Clocks, Intent, Record, Sandbox, StartFault, Starts, Step, Woken, command::fail};
 
 /// Whether a sandbox should exist and none does.
 pub(super) fn wanted(next: &Record) -> bool {
@@ -37,6 +37,10 @@ pub(super) fn begin(next: &mut Record, clocks: &Clocks, moment: &Moment<'_>, dra
         recovery: next.starts.recovery,
         stop: None,
     };
+    if sandbox.recovery {
+        let by = "its processes ended while somebody needed them".to_owned();
+        next.woken = Some(Woken { at: now, by });
+    }
     draft.steps.push(Step::Create(sandbox.reference(next.id)));
     draft.look(now.after(moment.policy.start_timeout), "start_timeout");
     next.sandbox = Some(sandbox);

@@ -36,6 +36,7 @@ pub fn main() -> ExitCode {
     match args.next().as_deref().and_then(std::ffi::OsStr::to_str) {
         Some(subcommand::ENVD) => return wakeful_envd::main_blocking(std::io::stdin()),
         Some(subcommand::SHIM) => return wakeful_envd::exec_shim(args),
+        Some(subcommand::TETHER) => return wakeful_envd::agent::tether(args),
         Some(subcommand::PROBE) => {
             return wakeful_envd::probe_isolation(std::io::stdin(), std::io::stdout());
         }

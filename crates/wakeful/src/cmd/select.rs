@@ -141,6 +141,8 @@ mod tests {
     fn env(project: &str, id: &str, slug: &str) -> Environment {
         let clock = ClockView { expires_in_ms: 0 };
         Environment {
+            home: None,
+            woken: None,
             id: id.parse().unwrap(),
             project: project.parse().unwrap(),
             slug: Slug::new(slug).unwrap(),

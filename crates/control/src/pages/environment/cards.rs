@@ -81,6 +81,9 @@ pub(super) fn why(environment: &Environment, explain: &Explain) -> Markup {
                         @for reason in &explain.awake_because { li { (because(reason)) } }
                     }
                 }
+                @if let Some(woken) = &environment.woken {
+                    p .muted { "Last woken by " (woken.by) "." }
+                }
                 @if awake { (extend_form(environment)) }
             }
         }
