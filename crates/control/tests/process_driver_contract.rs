@@ -62,6 +62,7 @@ fn main() -> ExitCode {
             a_change_is_hinted_and_glanced_at,
             a_lazy_surface_is_started_when_asked,
             isolation_is_reported_as_it_is,
+            a_program_behind_a_shim_of_this_machines_path_comes_up,
         ]),
     }
 }
@@ -401,4 +402,31 @@ async fn isolation_is_reported_as_it_is() {
     driver.stop(&ground.sandbox, GRACE).await.unwrap();
     // Every process carries both marks, so that two installations are told apart.
     assert_ne!(MARKER, RUN_MARKER);
+}
+
+async fn a_program_behind_a_shim_of_this_machines_path_comes_up() {
+    let path = std::env::var_os("PATH").unwrap();
+    if !std::env::split_paths(&path).any(|dir| dir.join("python3").is_file()) {
+        let _closed = writeln!(std::io::stderr(), "skipped: no python3 on this machine");
+        return;
+    }
+    let ground = Ground::of(json!({ "app": {
+        "command": "python3 -m http.server $PORT --bind 127.0.0.1",
+        "ready": { "http": "/" },
+    }}));
+    fs::write(ground.workspace().join("file"), "from the workspace").unwrap();
+    let driver = ground.driver_with(std::env::vars_os().collect());
+    driver.create(&ground.launch()).await.unwrap();
+    contract::wait_ready(&driver, &ground.sandbox).await;
+    let present = present(&driver, &ground).await;
+    let app = &present.surfaces["app"];
+    assert_eq!(app.state, SurfaceState::Ready, "{:?}", app.reason);
+    let Some(Upstream::Broker { socket, secret, .. }) =
+        driver.upstream(&ground.sandbox, &"app".parse().unwrap())
+    else {
+        panic!("a broker")
+    };
+    let answer = ground::get_through(&socket, &secret, "app", "/file");
+    assert!(answer.ends_with("from the workspace"), "{answer}");
+    driver.stop(&ground.sandbox, GRACE).await.unwrap();
 }

@@ -19,8 +19,10 @@ fn main() -> ExitCode {
     match command.as_str() {
         subcommand::ENVD => wakeful_envd::main_blocking(io::stdin().lock()),
         subcommand::SHIM => wakeful_envd::exec_shim(args),
+        subcommand::TETHER => wakeful_envd::agent::tether(args),
         subcommand::PROBE => wakeful_envd::probe_isolation(io::stdin().lock(), io::stdout()),
         "demo" => demo(),
+        "run" => run_in_terminal(&args.collect::<Vec<_>>()),
         "stub" => stub(&args.collect::<Vec<_>>()),
         _ => ExitCode::from(64),
     }
@@ -45,6 +47,58 @@ fn demo() -> ExitCode {
     };
     let _error = runtime.block_on(wakeful_envd::demo::serve(port(), demo));
     ExitCode::FAILURE
+}
+
+/// `run TEXT`: has the shell agent run it, prints what its terminal shows, and ends well if the
+/// turn did.
+fn run_in_terminal(args: &[OsString]) -> ExitCode {
+    use wakeful_envd::{
+        agent::{Agent, AgentLimits, Opening, Order, ShellAgent, Surroundings},
+        thread::command::AgentUpdate,
+    };
+    use wakeful_wire::rpc::{ClientId, Outcome, Prompt, ThreadId, TurnId};
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+        return ExitCode::FAILURE;
+    };
+    let text = args.first().and_then(|text| text.to_str()).unwrap_or_default();
+    let surroundings = Surroundings {
+        program: "/proc/self/exe".into(),
+        env: std::env::vars_os().collect(),
+        workspace: std::env::current_dir().unwrap_or_default(),
+        scratch: std::env::var_os("TMPDIR").unwrap_or_default().into(),
+    };
+    let nil = uuid::Uuid::nil();
+    runtime.block_on(async {
+        let opening = Opening {
+            thread: ThreadId::from_uuid(nil),
+            project: String::new(),
+            session: None,
+            mode: None,
+        };
+        // As `envd` does, which waits for every child: nothing may depend on a status that it takes.
+        tokio::spawn(async {
+            loop {
+                while let Ok(Some(_)) = rustix::process::wait(rustix::process::WaitOptions::NOHANG)
+                {
+                }
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        });
+        let mut session = ShellAgent::new(surroundings, AgentLimits::default()).open(opening);
+        let prompt = Prompt::text(ClientId::from_uuid(nil), text);
+        let _taken =
+            session.orders.send(Order::Prompt { turn: TurnId::from_uuid(nil), prompt }).await;
+        while let Some(said) = session.said.recv().await {
+            if let AgentUpdate::Terminal { text, .. } = &said.update {
+                let _closed = io::stdout().write_all(text.as_bytes());
+            }
+            if let AgentUpdate::TurnEnded(outcome) = said.update {
+                let well = matches!(outcome, Outcome::Completed { .. });
+                return if well { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+            }
+        }
+        ExitCode::FAILURE
+    })
 }
 
 /// `stub [hang MS] [basic] [closed MS] [v6]`: answers 200 with an echo of what it was asked for.

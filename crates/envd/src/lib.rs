@@ -9,12 +9,19 @@
 //! What decides is apart from what acts: `surface` (one process as a machine) and `budget` (how
 //! often it is started again) are told the time and do nothing; `supervisor` carries out what they
 //! say. A program that uses this crate calls these functions under the hidden subcommands of
-//! [`wakeful_wire::sandbox::subcommand`]. `control` is the socket that the platform asks, `isolation` what keeps the sandbox from its
-//! neighbours, [`demo`] the shipped template's own program.
+//! [`wakeful_wire::sandbox::subcommand`]. `control` is the socket that the platform asks,
+//! `isolation` what keeps the sandbox from its neighbours, [`demo`] the shipped template's own
+//! program.
+//!
+//! The environment server is being built beside that, and nothing serves it yet: [`thread`] is the
+//! log of what agents did and everything derived from it, [`agent`] runs them, [`credential`]
+//! decides who may look and act.
 
+pub mod agent;
 mod bounded_log;
 mod budget;
 mod control;
+pub mod credential;
 pub mod demo;
 mod exec;
 mod isolation;
@@ -28,6 +35,7 @@ mod reap;
 mod startup;
 mod supervisor;
 mod surface;
+pub mod thread;
 
 pub use exec::exec_shim;
 pub use probe_isolation::probe_isolation;

@@ -17,16 +17,18 @@ const FIRST: u16 = 18_000;
 /// How many there are, and a step that visits each of them once.
 const COUNT: u16 = 12_288;
 const STEP: u32 = 7919;
+/// How many ports are taken from the system before a start is given up.
+const TRIES: usize = 16;
 
 /// A loopback port that no other `envd` in this network namespace uses.
 ///
 /// It is claimed by a name in the abstract socket namespace, which ends with this value or with the
 /// process. Programs that are no `envd`'s do not know of the claim; so before a surface counts as
-/// ready, the listener's owner is checked.
+/// ready, the listener's owner is checked. That check is all there is for a port without a claim.
 #[derive(Debug)]
 pub(crate) struct Port {
     number: u16,
-    _claim: UnixDatagram,
+    _claim: Option<UnixDatagram>,
 }
 
 impl Port {
@@ -53,19 +55,34 @@ impl Ports {
         Self { position }
     }
 
-    /// The next port that is free and that nobody has claimed.
+    /// The next port that is free and that nobody has claimed. Anybody on the machine can take all
+    /// the names, so where no claim is to be had, a free port of the system's choice without one.
     ///
     /// # Errors
-    /// `AddrInUse` when all of them are taken.
+    /// `AddrInUse` when there is no free port.
     pub(crate) fn claim(&mut self) -> io::Result<Port> {
+        self.claim_by(|number| {
+            let name = SocketAddr::from_abstract_name(format!("wakeful-port-{number}"))?;
+            UnixDatagram::bind_addr(&name)
+        })
+    }
+
+    fn claim_by(&mut self, claim: impl Fn(u16) -> io::Result<UnixDatagram>) -> io::Result<Port> {
         for _ in 0..COUNT {
             self.position = self.position.wrapping_add(STEP);
             let offset = u16::try_from(self.position % u32::from(COUNT)).unwrap_or(0);
             let number = FIRST + offset;
-            let name = SocketAddr::from_abstract_name(format!("wakeful-port-{number}"))?;
-            let Ok(claim) = UnixDatagram::bind_addr(&name) else { continue };
+            let Ok(claim) = claim(number) else { continue };
             if is_free(number) {
-                return Ok(Port { number, _claim: claim });
+                return Ok(Port { number, _claim: Some(claim) });
+            }
+        }
+        for _ in 0..TRIES {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+            let number = listener.local_addr()?.port();
+            drop(listener);
+            if is_free(number) {
+                return Ok(Port { number, _claim: None });
             }
         }
         Err(io::Error::new(io::ErrorKind::AddrInUse, "no free port is left"))
@@ -97,6 +114,17 @@ mod tests {
         let _taken = TcpListener::bind((Ipv4Addr::LOCALHOST, number)).unwrap();
         let third = Ports::new(uid).claim().unwrap();
         assert!(![first.number(), number].contains(&third.number()));
+    }
+
+    #[test]
+    fn where_every_name_is_taken_the_system_gives_a_free_port() {
+        let uid: SandboxUid = "0199f0a0-7b5c-7c3e-9d2f-6a1b2c3d4e5f".parse().unwrap();
+        let mut ports = Ports::new(uid);
+        let port = ports.claim_by(|_| Err(io::ErrorKind::AddrInUse.into())).unwrap();
+        assert!(port._claim.is_none());
+        assert_ne!(port.number(), 0);
+        TcpListener::bind((Ipv4Addr::LOCALHOST, port.number())).unwrap();
+        assert!(ports.claim().unwrap()._claim.is_some(), "and a claim once one is to be had");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    ffi::OsString,
     fs,
     io::{IoSliceMut, Read, Write},
     mem::MaybeUninit,
@@ -103,12 +104,17 @@ impl Ground {
     }
 
     pub(crate) fn driver(&self) -> ProcessDriver {
+        self.driver_with(vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())])
+    }
+
+    /// A driver whose platform has this environment.
+    pub(crate) fn driver_with(&self, environment: Vec<(OsString, OsString)>) -> ProcessDriver {
         ProcessDriver::open(ProcessDriverConfig {
             program: std::env::current_exe().unwrap(),
             run_root: self.dir.path().join("r"),
             log_root: self.dir.path().join("l"),
             isolation: isolation(),
-            environment: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
+            environment,
             stop_grace: GRACE,
         })
         .unwrap()

@@ -2,6 +2,7 @@
 
 mod dial;
 mod line;
+mod unproven;
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,10 +15,16 @@ use tokio::{
 use wakeful_wire::sandbox::{Ask, AskKind, EnvdStatus, Refusal, Reply};
 
 use crate::supervisor::Event;
+use dial::Dials;
+use unproven::{Trial, Unproven};
 
-/// How many connections are served at once; further ones wait in the socket's backlog.
+/// How many connections with the secret are served at once.
 const CONNECTIONS_MAX: usize = 1024;
-/// How long an asker may take to send its line, or to take one of ours.
+/// How many more of them wait for a place; beyond, they are refused.
+const WAITING_MAX: usize = 4096;
+/// How long an asker may take to send its line.
+const ASK_TIME: Duration = Duration::from_secs(2);
+/// How long it may take to take one of ours.
 const LINE_TIME: Duration = Duration::from_secs(10);
 /// The pause after a failed accept: for want of descriptors it would fail again at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
@@ -28,6 +35,9 @@ pub(crate) struct Control {
     secret: Arc<str>,
     status: watch::Receiver<Arc<EnvdStatus>>,
     events: mpsc::Sender<Event>,
+    places: Arc<Semaphore>,
+    line: Arc<Semaphore>,
+    dials: Arc<Dials>,
 }
 
 impl std::fmt::Debug for Control {
@@ -42,37 +52,69 @@ impl Control {
         status: watch::Receiver<Arc<EnvdStatus>>,
         events: mpsc::Sender<Event>,
     ) -> Self {
-        Self { secret: secret.into(), status, events }
+        Self {
+            secret: secret.into(),
+            status,
+            events,
+            places: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+            line: Arc::new(Semaphore::new(WAITING_MAX)),
+            dials: Arc::default(),
+        }
     }
 
     /// Serves the socket for as long as the runtime lives.
+    ///
+    /// Every process of this user can connect, other sandboxes' among them, so a connection takes
+    /// a place only with the secret, and those that have not shown it yet are few.
     pub(crate) async fn serve(self, listener: UnixListener) {
-        let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-        while let Ok(permit) = Arc::clone(&room).acquire_owned().await {
+        let unproven = Arc::new(Unproven::default());
+        loop {
             match listener.accept().await {
                 Ok((stream, _)) => {
-                    let control = self.clone();
-                    tokio::spawn(async move {
-                        control.connection(stream).await;
-                        drop(permit);
-                    });
+                    let (control, trial) = (self.clone(), unproven.admit().await);
+                    tokio::spawn(control.connection(stream, trial));
+                    // What it has sent already is read before the next one is accepted.
+                    tokio::task::yield_now().await;
                 }
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             }
         }
     }
 
-    async fn connection(mut self, mut stream: UnixStream) {
-        let asked = tokio::time::timeout(LINE_TIME, line::read(&mut stream)).await;
+    async fn connection(self, mut stream: UnixStream, mut trial: Trial) {
+        let asked = tokio::select! {
+            biased;
+            asked = tokio::time::timeout(ASK_TIME, line::read(&mut stream)) => asked,
+            () = trial.evicted() => return,
+        };
         let Ok(Some(asked)) = asked else { return };
-        let reply = match serde_json::from_slice::<Ask>(&asked) {
-            Err(_) => Reply::Refused(Refusal::Unknown),
-            Ok(ask) if !self.is_authorized(&ask) => Reply::Refused(Refusal::Unauthorized),
-            Ok(Ask { ask: AskKind::Watch, .. }) => return self.watch(stream).await,
-            Ok(Ask { ask: AskKind::Dial { surface }, .. }) => {
+        let refusal = match serde_json::from_slice::<Ask>(&asked) {
+            Err(_) => Refusal::Unknown,
+            Ok(ask) if !self.is_authorized(&ask) => Refusal::Unauthorized,
+            Ok(Ask { ask, .. }) => {
+                drop(trial);
+                let Ok(in_line) = Arc::clone(&self.line).try_acquire_owned() else {
+                    let reason = "too many connections are asked for at once".to_owned();
+                    write(&mut stream, &Reply::Refused(Refusal::Connect { reason })).await;
+                    return;
+                };
+                let Ok(_place) = Arc::clone(&self.places).acquire_owned().await else { return };
+                drop(in_line);
+                return self.answer(stream, ask).await;
+            }
+        };
+        // A new socket has room for these few bytes, so nobody can hold this up.
+        write(&mut stream, &Reply::Refused(refusal)).await;
+    }
+
+    /// Answers who has shown the secret.
+    async fn answer(mut self, mut stream: UnixStream, ask: AskKind) {
+        let reply = match ask {
+            AskKind::Watch => return self.watch(stream).await,
+            AskKind::Dial { surface } => {
                 let port = self.ask(|answer| Event::Dial { surface, answer }).await;
                 let dialled = match port {
-                    Ok(port) => dial::dial(port).await,
+                    Ok(port) => self.dials.dial(port).await,
                     Err(refusal) => Err(refusal),
                 };
                 match dialled {
@@ -84,17 +126,17 @@ impl Control {
                     Err(refusal) => Reply::Refused(refusal),
                 }
             }
-            Ok(Ask { ask: AskKind::Start { surface }, .. }) => {
+            AskKind::Start { surface } => {
                 match self.ask(|answer| Event::Start { surface, answer }).await {
                     Ok(()) => Reply::Done,
                     Err(refusal) => Reply::Refused(refusal),
                 }
             }
-            Ok(Ask { ask: AskKind::Status, .. }) => {
+            AskKind::Status => {
                 let status = self.status.borrow().as_ref().clone();
                 Reply::Status(status)
             }
-            Ok(Ask { ask: AskKind::Stop { grace_ms }, .. }) => {
+            AskKind::Stop { grace_ms } => {
                 // Answered before it begins: afterwards this process may be gone.
                 write(&mut stream, &Reply::Done).await;
                 let grace = Duration::from_millis(grace_ms);

@@ -1,6 +1,9 @@
 //! Which files a sandbox can reach, and whom it can signal.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use ::landlock::{
     ABI, Access, AccessFs, CompatLevel, Compatible, LandlockStatus, Ruleset, RulesetAttr,
@@ -27,6 +30,24 @@ const DEVICES: &[&str] = &[
 /// Scratch space that every program expects, shared by the whole machine. One that holds this
 /// sandbox's own files holds its neighbours' as well and is left out; there is `$TMPDIR`.
 const SCRATCH: &[&str] = &["/tmp", "/var/tmp", "/dev/shm"];
+
+/// The system's settings, of which [`SECRETS`] are left out.
+const SETTINGS: &str = "/etc";
+
+/// What root alone may read of [`SETTINGS`]: passwords' hashes, keys, who may become root. Where
+/// the platform runs as root, modes do not keep its sandboxes from them.
+const SECRETS: &[&str] = &[
+    "shadow",
+    "shadow-",
+    "gshadow",
+    "gshadow-",
+    "sudoers",
+    "sudoers.d",
+    "ssh",
+    "wireguard",
+    "NetworkManager",
+    "ssl/private",
+];
 
 /// Applies it. Answers whether anything is in force, and what, for people.
 pub(super) fn apply(readable: &[PathBuf], workspace: &Path, run_dir: &Path) -> (bool, String) {
@@ -57,6 +78,7 @@ fn restrict(
     let own = [names::LOGS, names::TMP].map(|name| run_dir.join(name));
     let scratch =
         SCRATCH.iter().filter(|path| !workspace.starts_with(path) && !run_dir.starts_with(path));
+    let base = BASE_READABLE.iter().filter(|path| **path != SETTINGS);
     let status = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(all)?
@@ -66,7 +88,8 @@ fn restrict(
         .add_rules(path_beneath_rules(own, all))?
         .add_rules(path_beneath_rules(scratch, all))?
         .add_rules(path_beneath_rules(DEVICES, device))?
-        .add_rules(path_beneath_rules(BASE_READABLE, read))?
+        .add_rules(path_beneath_rules(base, read))?
+        .add_rules(path_beneath_rules(entries(Path::new(SETTINGS), SECRETS), read))?
         .add_rules(path_beneath_rules(programs(readable), read))?
         .restrict_self()?;
     let version = match status.landlock {
@@ -85,4 +108,48 @@ fn programs(readable: &[PathBuf]) -> Vec<PathBuf> {
     let own = PathBuf::from("/proc/self/exe");
     let readable = readable.iter().filter(|path| *path != Path::new("/")).cloned();
     std::iter::once(own).chain(readable).collect()
+}
+
+/// What lies in `dir` without `left_out`, which are paths from there. A rule cannot take back what
+/// one for a directory above it gives, so the entries stand one by one. Links are no entries: what
+/// they lead to is readable where it stands, or it is not.
+fn entries(dir: &Path, left_out: &[&str]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
+            continue;
+        }
+        let (name, path) = (entry.file_name(), entry.path());
+        let inside = left_out.iter().filter_map(|out| Path::new(out).strip_prefix(&name).ok());
+        let inside: Vec<&str> = inside.filter_map(Path::to_str).collect();
+        if inside.is_empty() {
+            found.push(path);
+        } else if !inside.contains(&"") {
+            found.extend(entries(&path, &inside));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, os::unix::fs::symlink};
+
+    use super::*;
+
+    #[test]
+    fn entries_are_listed_without_links_and_what_is_left_out() {
+        let dir = tempfile::tempdir().unwrap();
+        for path in ["ssl/certs", "ssl/private", "ssh", "ssh2"] {
+            fs::create_dir_all(dir.path().join(path)).unwrap();
+        }
+        for path in ["passwd", "shadow", "shadow-more", "ssl/openssl.cnf"] {
+            fs::write(dir.path().join(path), "").unwrap();
+        }
+        symlink("shadow", dir.path().join("link")).unwrap();
+        let found: BTreeSet<_> = entries(dir.path(), SECRETS).into_iter().collect();
+        let expected = ["passwd", "shadow-more", "ssh2", "ssl/certs", "ssl/openssl.cnf"];
+        assert_eq!(found, expected.map(|path| dir.path().join(path)).into());
+        assert_eq!(entries(&dir.path().join("nowhere"), SECRETS), Vec::<PathBuf>::new());
+    }
 }

@@ -13,6 +13,10 @@ use std::path::Path;
 
 use wakeful_wire::sandbox::{Isolation, IsolationInForce};
 
+/// What no rung that is applied here keeps apart.
+const NETWORK: &str =
+    "shared with the machine: another environment can reach this one's programs on their ports";
+
 /// Applies what is asked for and reports what is really in force.
 ///
 /// Must be called on the first thread before any other exists: Landlock and seccomp bind the
@@ -42,5 +46,6 @@ pub(crate) fn apply(isolation: &Isolation, workspace: &Path, run_dir: &Path) -> 
         "off by configuration".to_owned()
     };
     parts.push(("seccomp".to_owned(), seccomp));
+    parts.push(("network".to_owned(), NETWORK.to_owned()));
     IsolationInForce { rung: rung.to_owned(), parts }
 }

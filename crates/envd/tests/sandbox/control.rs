@@ -72,6 +72,33 @@ fn nonsense_is_refused_and_an_endless_line_is_cut_off() {
 }
 
 #[test]
+fn silent_connections_keep_nobody_who_knows_the_secret_waiting() {
+    let sandbox = stub();
+    sandbox.wait_for("app", SurfaceState::Ready);
+    let connect = || UnixStream::connect(sandbox.run_dir().join(run_dir::SOCKET)).unwrap();
+    let mut silent: Vec<_> = (0..200).map(|_| connect()).collect();
+    assert!(sandbox.get("app", "/").contains("200 OK"));
+    // The oldest was driven out; nobody waited for it to say something.
+    assert_eq!(silent[0].read(&mut [0]).unwrap(), 0);
+    // And whoever connects again and again is no worse.
+    for _ in 0..200 {
+        silent.push(connect());
+    }
+    assert!(sandbox.get("app", "/").contains("200 OK"));
+}
+
+#[test]
+fn a_herd_with_the_secret_is_served_to_the_last() {
+    let sandbox = stub();
+    sandbox.wait_for("app", SurfaceState::Ready);
+    std::thread::scope(|scope| {
+        for _ in 0..200 {
+            scope.spawn(|| assert!(sandbox.dial("app").is_ok()));
+        }
+    });
+}
+
+#[test]
 fn a_watcher_sees_every_surface_at_once_and_then_each_change() {
     let sandbox = Sandbox::of(&[
         ("app", json!({ "command": "exec $WAKEFUL_BIN stub closed 200" })),

@@ -43,6 +43,7 @@ fn a_sandbox_with_isolation_serves_as_any_other() {
     let isolation = sandbox.status().isolation;
     assert_eq!(part(&isolation, "seccomp"), "in force");
     assert!(part(&isolation, "limits").contains("open files"));
+    assert!(part(&isolation, "network").contains("shared with the machine"));
     if part(&isolation, "landlock") == "fully enforced" {
         assert_eq!(isolation.rung, "landlock");
     }
@@ -55,6 +56,28 @@ fn what_is_off_is_reported_as_off() {
     assert_eq!(isolation.rung, "none");
     assert_eq!(part(&isolation, "landlock"), "off by configuration");
     assert_eq!(part(&isolation, "seccomp"), "off by configuration");
+    assert!(part(&isolation, "network").contains("shared with the machine"));
+}
+
+#[test]
+fn the_systems_settings_can_be_read_without_its_secrets() {
+    let command = "cat /etc/passwd; echo $? > passwd-rc; ls /etc/ssl/certs; echo $? > certs-rc; \
+                   cat /etc/shadow; echo $? > shadow-rc; ls /etc/ssl/private; echo $? > keys-rc";
+    let sandbox = isolated(command, |_| {});
+    if !has_landlock(&sandbox, "enforced: this kernel has Landlock version") {
+        return;
+    }
+    assert_eq!(sandbox.written("passwd-rc"), "0");
+    if fs::read_dir("/etc/ssl/certs").is_ok() {
+        assert_eq!(sandbox.written("certs-rc"), "0");
+    }
+    // Who cannot read them outside of a sandbox shows nothing by not being able to inside.
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can read /etc/shadow");
+        return;
+    }
+    assert_ne!(sandbox.written("shadow-rc"), "0");
+    assert_ne!(sandbox.written("keys-rc"), "0");
 }
 
 #[test]

@@ -5,6 +5,7 @@
     reason = "everything here is a test: a failed step fails it, and a skipped part says so"
 )]
 
+mod command;
 mod control;
 mod demo;
 mod fixture;

@@ -97,10 +97,11 @@ pub struct ProcessDriverConfig {
     pub run_root: PathBuf,
     /// The directory for the logs of environments whose sandbox has ended.
     pub log_root: PathBuf,
-    /// The isolation of every sandbox. The directories of `$PATH` are readable beside what stands
-    /// here.
+    /// The isolation of every sandbox. The directories of `$PATH` and what [`Reach::new`] adds
+    /// to them are readable beside what stands here.
     pub isolation: Isolation,
     /// The platform's own environment, of which a sandbox inherits `PATH`, `LANG`, `TZ` and `TERM`.
+    /// `HOME` says what of `PATH` is the user's own.
     pub environment: Vec<(OsString, OsString)>,
     /// How long programs get between SIGTERM and SIGKILL when an `envd` is told to end by a signal
     /// rather than by a stop, which names its own grace.
@@ -126,6 +127,8 @@ impl ProcessDriver {
     /// # Errors
     /// When a directory cannot be made, is not this user's, or is too long for a socket's path.
     pub fn open(config: ProcessDriverConfig) -> io::Result<Self> {
+        let home = config.environment.iter().find(|(name, _)| name == "HOME");
+        let home = home.map(|(_, home)| PathBuf::from(home)).filter(|home| home.is_absolute());
         let environment: Vec<_> = config
             .environment
             .into_iter()
@@ -134,8 +137,13 @@ impl ProcessDriver {
         let path = environment.iter().find(|(name, _)| name == "PATH");
         let path = path.map_or_else(|| OsStr::new(""), |(_, path)| path.as_os_str());
         let mut isolation = config.isolation;
-        let reach = Reach::new(path, isolation.landlock.then(|| isolation.readable.clone()));
-        isolation.readable.extend(reach.path.iter().cloned());
+        let reach = Reach::new(
+            path,
+            home.as_deref(),
+            &[&config.run_root, &config.log_root],
+            isolation.landlock.then(|| isolation.readable.clone()),
+        );
+        isolation.readable.extend(reach.of_path().cloned());
         cgroup::sweep();
         Ok(Self {
             starter: Starter {

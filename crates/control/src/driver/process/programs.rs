@@ -18,24 +18,45 @@ const INTERPRETERS_MAX: usize = 4;
 pub struct Reach {
     /// The directories of `$PATH`.
     pub path: Vec<PathBuf>,
-    /// What a sandbox can read beside [`BASE_READABLE`] and `path`. `None` where nothing keeps it
-    /// from reading everything.
+    /// The trees around some of them ([`Reach::new`]).
+    pub around: Vec<PathBuf>,
+    /// What a sandbox can read beside [`BASE_READABLE`], `path` and `around`. `None` where nothing
+    /// keeps it from reading everything.
     pub readable: Option<Vec<PathBuf>>,
 }
 
 impl Reach {
     /// Takes `$PATH` apart. Relative directories in it mean another place in each workspace and
     /// are passed over.
+    ///
+    /// The programs in a `shims` directory (pyenv, asdf) lead to others beside it, and those in a
+    /// `bin` directory load what stands beside that. So the directory around is in reach as well,
+    /// unless it holds `home` or one of `kept`, the platform's own directories. Around a `bin` a
+    /// direct child of `home` is not either: `~/.local` and `~/.cargo` hold secrets. Where `home`
+    /// is unknown, nothing around is in reach.
     #[must_use]
-    pub fn new(path: &OsStr, readable: Option<Vec<PathBuf>>) -> Self {
-        let path = std::env::split_paths(path).filter(|dir| dir.is_absolute()).collect();
-        Self { path, readable }
+    pub fn new(
+        path: &OsStr,
+        home: Option<&Path>,
+        kept: &[&Path],
+        readable: Option<Vec<PathBuf>>,
+    ) -> Self {
+        let path: Vec<_> = std::env::split_paths(path).filter(|dir| dir.is_absolute()).collect();
+        let around = home.map_or_else(Vec::new, |home| {
+            path.iter().filter_map(|dir| around(dir, home, kept)).collect()
+        });
+        Self { path, around, readable }
+    }
+
+    /// What a sandbox is to read for the sake of `$PATH`.
+    pub fn of_path(&self) -> impl Iterator<Item = &PathBuf> {
+        self.path.iter().chain(&self.around)
     }
 
     fn can_read(&self, file: &Path) -> bool {
         let Some(readable) = &self.readable else { return true };
         let base = BASE_READABLE.iter().map(Path::new);
-        let all = base.chain(readable.iter().chain(&self.path).map(PathBuf::as_path));
+        let all = base.chain(readable.iter().chain(self.of_path()).map(PathBuf::as_path));
         // A rule holds for what a path leads to, so links count by their ends.
         let mut roots = all.filter_map(|root| root.canonicalize().ok());
         roots.any(|root| root != Path::new("/") && file.starts_with(root))
@@ -54,6 +75,21 @@ impl Reach {
     fn resolve(&self, name: &OsStr) -> Option<PathBuf> {
         self.path.iter().map(|dir| dir.join(name)).find(|file| is_executable(file))
     }
+}
+
+/// The directory around a directory of `$PATH` that is in reach with it. A rule holds for what a
+/// path leads to, so places are compared by their ends, and one that does not exist yet is none.
+fn around(dir: &Path, home: &Path, kept: &[&Path]) -> Option<PathBuf> {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let name = dir.file_name()?;
+    let around = dir.parent()?.canonicalize().ok()?;
+    let home = real(home);
+    let holds = |path: &Path| path.starts_with(&around);
+    if holds(&home) || kept.iter().any(|path| holds(&real(path))) {
+        return None;
+    }
+    let in_reach = name == "shims" || (name == "bin" && around.parent() != Some(home.as_path()));
+    in_reach.then_some(around)
 }
 
 /// What is missing before a template's surfaces can run, for people: a program that is not
@@ -101,9 +137,11 @@ fn out_of_reach(program: &Path, reach: &Reach, depth: usize) -> Option<PathBuf> 
         return Some(real);
     }
     // A virtual environment of Python: its libraries stand beside the directory of its programs.
-    let around = program.parent().and_then(Path::parent);
-    if let Some(around) = around
-        && around.join("pyvenv.cfg").is_file()
+    // Shims lead to what stands beside theirs.
+    let dir = program.parent();
+    let is_shim = dir.and_then(Path::file_name).is_some_and(|name| name == "shims");
+    if let Some(around) = dir.and_then(Path::parent)
+        && (is_shim || around.join("pyvenv.cfg").is_file())
         && let Ok(around) = around.canonicalize()
         && !reach.can_read(&around)
     {
@@ -196,7 +234,7 @@ mod tests {
     #[test]
     fn a_program_that_is_not_installed_is_named_with_the_hint() {
         let dir = tempfile::tempdir().unwrap();
-        let reach = Reach::new(dir.path().as_os_str(), None);
+        let reach = Reach::new(dir.path().as_os_str(), None, &[], None);
         let missing = missing_program(&template("datasette serve"), &reach).unwrap();
         assert!(missing.contains("`datasette`") && missing.contains("pip install it"), "{missing}");
         fs::write(dir.path().join("datasette"), "not executable").unwrap();
@@ -211,6 +249,55 @@ mod tests {
         needy.needs.push("opencode".to_owned());
         let missing = missing_program(&needy, &reach).unwrap();
         assert!(missing.contains("opencode") && missing.contains("pip install it"), "{missing}");
+    }
+
+    #[test]
+    fn what_stands_around_a_directory_of_the_path_is_in_reach_unless_it_holds_secrets() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let at = |name: &str| root.join(name);
+        for name in ["home/me", "srv/data"] {
+            fs::create_dir_all(at(name)).unwrap();
+        }
+        symlink("home", at("link")).unwrap();
+        let (home, data) = (at("home/me"), at("srv/data"));
+        let table = [
+            ("home/me/.pyenv/shims", Some("home/me/.pyenv")),
+            ("home/me/.pyenv/bin", None),
+            ("home/me/.pyenv/versions/3.12/bin", Some("home/me/.pyenv/versions/3.12")),
+            ("home/me/.local/bin", None),
+            ("link/me/.local/bin", None),
+            ("home/me/bin", None),
+            ("home/me/shims", None),
+            ("link/me/shims", None),
+            ("home/bin", None),
+            ("srv/bin", None),
+            ("srv/tool/bin", Some("srv/tool")),
+            ("srv/tool/sbin", None),
+        ];
+        for (entry, expected) in table {
+            fs::create_dir_all(at(entry)).unwrap();
+            let reach = Reach::new(at(entry).as_os_str(), Some(&home), &[&data], None);
+            let expected: Vec<_> = expected.iter().map(|name| at(name)).collect();
+            assert_eq!(reach.around, expected, "{entry}");
+            let reach = Reach::new(at(entry).as_os_str(), None, &[], None);
+            assert!(reach.around.is_empty(), "{entry}, of an unknown home");
+        }
+        let reach = Reach::new(OsStr::new("/bin:/shims:/:relative/shims"), Some(&home), &[], None);
+        assert!(reach.around.is_empty());
+    }
+
+    #[test]
+    fn a_program_beside_a_shim_is_in_reach() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        program(&at("home/.pyenv/shims/python3"), "#!/bin/sh\n");
+        fs::create_dir_all(at("home/other/bin")).unwrap();
+        let path = at("home/.pyenv/shims");
+        let reach = Reach::new(path.as_os_str(), Some(&at("home")), &[], Some(Vec::new()));
+        assert_eq!(missing_program(&template("python3 -m x"), &reach), None);
+        assert!(reach.of_path().any(|path| path.ends_with(".pyenv")));
+        assert!(!reach.can_read(&at("home/other").canonicalize().unwrap()));
     }
 
     #[test]
@@ -230,16 +317,20 @@ mod tests {
         program(&at("venv/bin/app"), "#!/bin/sh\n");
         fs::write(at("venv/pyvenv.cfg"), "").unwrap();
 
-        let path = std::env::join_paths([at("bin"), at("venv/bin")]).unwrap();
+        // A shim, beside what it starts.
+        program(&at("env/shims/shim"), "#!/bin/sh\n");
+
+        let path = std::env::join_paths([at("bin"), at("venv/bin"), at("env/shims")]).unwrap();
         let missing = |command: &str, readable: Option<&[&str]>| {
             let readable = readable.map(|names| names.iter().map(|name| at(name)).collect());
-            missing_program(&template(command), &Reach::new(&path, readable))
+            missing_program(&template(command), &Reach::new(&path, None, &[], readable))
         };
         let table = [
             ("tool", "lib/tool/main", "lib"),
             ("script", "python/bin/python3", "python"),
             ("through-env", "lib/tool/main", "lib/tool"),
             ("app", "venv", "venv"),
+            ("shim", "env", "env"),
         ];
         for (command, outside, add) in table {
             let told = missing(command, Some(&[])).unwrap_or_else(|| panic!("{command}"));
@@ -249,7 +340,10 @@ mod tests {
             assert_eq!(missing(command, None), None, "without Landlock everything is in reach");
         }
         assert_eq!(
-            missing_program(&template("sh"), &Reach::new(OsStr::new("/bin"), Some(vec![]))),
+            missing_program(
+                &template("sh"),
+                &Reach::new(OsStr::new("/bin"), None, &[], Some(vec![]))
+            ),
             None
         );
     }
