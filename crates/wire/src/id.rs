@@ -100,6 +100,32 @@ uuid_id! {
     /// Who holds leases: one gateway process or one `envd`, new at each start of it.
     HolderId
 }
+uuid_id! {
+    /// A session of an environment server: what its access tokens and sockets stand for.
+    HostSessionId
+}
+uuid_id! {
+    /// A grant of the control plane to enter an environment's host once.
+    GrantId
+}
+
+uuid_id! {
+    /// A thread: one conversation log on a host.
+    ThreadId
+}
+uuid_id! {
+    /// One turn of an agent in a thread.
+    TurnId
+}
+uuid_id! {
+    /// Drawn by a client for one prompt. The host takes a prompt with the same id once, however
+    /// often it is sent.
+    ClientId
+}
+uuid_id! {
+    /// A permission that an agent asked for.
+    RequestId
+}
 
 impl From<ProjectId> for EnvId {
     /// The Development environment of a project.

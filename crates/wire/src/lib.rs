@@ -2,22 +2,27 @@
 //!
 //! This crate does no IO, reads no clock and draws no randomness.
 //! Start at [`id`] and [`name`]; the messages between gateway and control plane are in [`gate`],
-//! the ones between driver and `envd` in [`sandbox`], the public JSON shapes in [`api`].
+//! the ones between driver and `envd` in [`sandbox`], the public JSON shapes in [`api`], what an
+//! environment server and its clients share about threads in [`rpc`].
 
 pub mod api;
 pub mod code;
 pub mod gate;
+pub mod host;
 pub mod hosts;
 pub mod id;
 pub mod name;
 pub mod phase;
+pub mod rpc;
 pub mod sandbox;
 pub mod template;
 pub mod time;
 
 pub use code::{Code, Problem};
 pub use hosts::Hosts;
-pub use id::{ActivitySeq, EnvId, Generation, HolderId, ProjectId, SandboxUid};
+pub use id::{
+    ActivitySeq, EnvId, Generation, GrantId, HolderId, HostSessionId, ProjectId, SandboxUid,
+};
 pub use name::{NameError, Slug, SurfaceName, TemplateName, UserName};
 pub use phase::{ClockKind, Phase};
 pub use time::Timestamp;

@@ -51,6 +51,8 @@ pub mod subcommand {
     pub const ENVD: &str = "envd";
     /// The step between the daemon and a surface's command.
     pub const SHIM: &str = "envd-exec";
+    /// What holds the processes of one agent, terminal or command together.
+    pub const TETHER: &str = "envd-tether";
     /// Applies an [`Isolation`](super::Isolation) from standard input to itself and prints the
     /// [`IsolationInForce`](super::IsolationInForce), both as JSON.
     pub const PROBE: &str = "envd-probe";
