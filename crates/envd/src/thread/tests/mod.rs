@@ -1,0 +1,9 @@
+mod arbitrary;
+mod decisions;
+mod feeds;
+mod handle;
+mod lists;
+mod logs;
+mod random;
+mod scale;
+mod world;
