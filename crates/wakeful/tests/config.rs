@@ -20,7 +20,7 @@ fn layers(file: &str, variables: &[(&str, &str)], flags: &[(&str, &str)]) -> Lay
             .collect(),
         variables: variables.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
         file: Some(("wakeful.toml".to_owned(), file.to_owned())),
-        directory: "/work/dir".into(),
+        directory: "/srv/here".into(),
         machine_cores: 3,
     }
 }
@@ -38,7 +38,7 @@ fn nothing_configured_means_the_documented_defaults() {
     let config = resolve("", &[], &[]).unwrap();
     let listen: Vec<_> = config.listen.iter().map(ToString::to_string).collect();
     assert_eq!(listen, ["127.0.0.1:7878", "[::1]:7878"]);
-    assert_eq!(config.data, Path::new("/work/dir/.wakeful"));
+    assert_eq!(config.data, Path::new("/srv/here/.wakeful"));
     assert_eq!(config.domain, "wakeful.localhost");
     assert_eq!(config.default_template.as_str(), "demo");
     assert_eq!(config.idle.agent, Duration::from_secs(30 * 60));
