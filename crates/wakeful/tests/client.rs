@@ -416,9 +416,11 @@ fn a_secret_travels_in_the_body_alone() {
     let output = server.run_with_input(&args, "s3cret\n");
     assert!(!stdout(&output).contains("s3cret"));
     let asked = &server.asked("PUT", "/variables/API_KEY")[0];
-    assert_eq!(asked.body, r#"{"secret":true,"value":"s3cret"}"#);
+    let body = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+    assert_eq!(body(&asked.body), serde_json::json!({ "secret": true, "value": "s3cret" }));
     assert!(server.run(&["vars", "My site", "set", "A=1", "B=x=y"]).status.success());
-    assert_eq!(server.asked("PUT", "/variables/B")[0].body, r#"{"secret":false,"value":"x=y"}"#);
+    let plain = body(&server.asked("PUT", "/variables/B")[0].body);
+    assert_eq!(plain, serde_json::json!({ "secret": false, "value": "x=y" }));
     assert!(server.run(&["vars", "My site", "unset", "A"]).status.success());
     assert_eq!(server.asked("DELETE", "/variables/A").len(), 1);
     assert!(stdout(&server.run(&["vars", "My site"])).contains("••••"));
