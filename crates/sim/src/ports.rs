@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use wakeful_lifecycle::{
     Guard, Record, SandboxRef, Seen,
     port::{
-        Commit, Driver, DriverError, ExpiredTombstone, Launch, LeaseReport, Loaded, LogTail,
-        ProjectRow, Store, StoreError, Tombstone, Touch,
+        Commit, Driver, DriverError, Launch, LeaseReport, Loaded, LogTail, ProjectRow, Store,
+        StoreError, Tombstone, Touch,
     },
     testing::{MemoryStore, ScriptedDriver},
 };
@@ -131,7 +131,7 @@ impl Store for GappyStore {
         gap!(self, self.inner.tombstone(id))
     }
 
-    async fn expired(&self, now: Timestamp) -> Result<Vec<ExpiredTombstone>, StoreError> {
+    async fn expired(&self, now: Timestamp) -> Result<Vec<Tombstone>, StoreError> {
         gap!(self, self.inner.expired(now))
     }
 

@@ -156,27 +156,12 @@ async fn restore(
     bring_back(&state, &caller, &id).await.map(Answer)
 }
 
-/// How often a restore looks again when the deletion that it undoes was completed between two
-/// looks. Completing it is one transaction, so the second look finds it.
-const LOOKS: usize = 3;
-
-/// Restores a deleted project of the caller.
+/// Restores a deleted project of the caller. What the deletion does meanwhile is the engine's care.
 pub(crate) async fn bring_back(
     state: &AppState,
     caller: &Caller,
     id: &str,
 ) -> Result<Project, Refusal> {
-    let mut missing = Refusal::new(Code::NotFound);
-    for _ in 0..LOOKS {
-        match try_bring_back(state, caller, id).await {
-            Err(refusal) if refusal.code() == Code::NotFound => missing = refusal,
-            other => return other,
-        }
-    }
-    Err(missing)
-}
-
-async fn try_bring_back(state: &AppState, caller: &Caller, id: &str) -> Result<Project, Refusal> {
     match deleted(state, caller, id).await {
         Ok(deleted) => {
             state.engine.restore_project(deleted).await?;

@@ -4,10 +4,7 @@ use async_trait::async_trait;
 use sqlx::{Row as _, Sqlite, Transaction, sqlite::SqliteRow};
 use wakeful_lifecycle::{
     Clock, Clocks, Guard, Lease, Record,
-    port::{
-        Commit, ExpiredTombstone, LeaseReport, Loaded, ProjectRow, Store, StoreError, Tombstone,
-        Touch,
-    },
+    port::{Commit, LeaseReport, Loaded, ProjectRow, Store, StoreError, Tombstone, Touch},
 };
 use wakeful_wire::{ActivitySeq, EnvId, HolderId, ProjectId, Timestamp, UserName, gate::LeaseKind};
 
@@ -523,7 +520,7 @@ impl Store for SqliteStore {
         tombstone_in(&mut self.read().await?, id).await
     }
 
-    async fn expired(&self, now: Timestamp) -> Result<Vec<ExpiredTombstone>, StoreError> {
+    async fn expired(&self, now: Timestamp) -> Result<Vec<Tombstone>, StoreError> {
         self.tombstones_where("keep_until <= ? ORDER BY keep_until", number(now.0)).await
     }
 

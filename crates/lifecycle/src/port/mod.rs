@@ -6,7 +6,5 @@ mod store;
 mod workspaces;
 
 pub use driver::{Driver, DriverError, Launch, LogTail};
-pub use store::{
-    Commit, ExpiredTombstone, LeaseReport, Loaded, ProjectRow, Store, StoreError, Tombstone, Touch,
-};
+pub use store::{Commit, LeaseReport, Loaded, ProjectRow, Store, StoreError, Tombstone, Touch};
 pub use workspaces::{WorkspaceEntry, WorkspaceError, Workspaces};

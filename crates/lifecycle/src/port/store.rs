@@ -99,9 +99,6 @@ pub struct Tombstone {
     pub keep_until: Timestamp,
 }
 
-/// A tombstone whose time has come.
-pub type ExpiredTombstone = Tombstone;
-
 /// Holds records, clocks, leases, projects and tombstones.
 ///
 /// Each method is one transaction. Two methods that run at once behave as one after the other.
@@ -192,7 +189,7 @@ pub trait Store: Send + Sync + 'static {
     async fn tombstone(&self, id: ProjectId) -> Result<Option<Tombstone>, StoreError>;
 
     /// Tombstones that are past their `keep_until`.
-    async fn expired(&self, now: Timestamp) -> Result<Vec<ExpiredTombstone>, StoreError>;
+    async fn expired(&self, now: Timestamp) -> Result<Vec<Tombstone>, StoreError>;
 
     /// Removes a tombstone, after its workspaces were removed.
     async fn purge(&self, id: ProjectId) -> Result<(), StoreError>;
