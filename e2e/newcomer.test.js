@@ -156,10 +156,11 @@ test("everything basic works without script", { timeout }, async (t) => {
   await page.getByRole("link", { name: "Open the dashboard" }).click();
   await page.locator('.phase[data-phase="ready"]').waitFor();
 
-  /** Loads the page again until it says so. */
+  /** Loads the page again until it says so, beginning when the form that was sent has answered. */
   const says = (phase) =>
     until(`the page says ${phase}`, async () => {
-      await page.reload();
+      await page.waitForLoadState("load");
+      await page.goto(ada.environmentPage);
       return (await page.locator(`.phase[data-phase="${phase}"]`).count()) > 0;
     });
   await page.getByRole("button", { name: "Put to sleep" }).click();

@@ -13,9 +13,9 @@
 //! `isolation` what keeps the sandbox from its neighbours, [`demo`] the shipped template's own
 //! program.
 //!
-//! The environment server is being built beside that, and nothing serves it yet: [`thread`] is the
-//! log of what agents did and everything derived from it, [`agent`] runs them, [`credential`]
-//! decides who may look and act.
+//! The environment server stands beside that: [`thread`] is the log of what agents did and everything
+//! derived from it, [`agent`] runs them, [`credential`] decides who may look and act, and [`host`] is
+//! what clients reach.
 
 pub mod agent;
 mod bounded_log;
@@ -24,6 +24,7 @@ mod control;
 pub mod credential;
 pub mod demo;
 mod exec;
+pub mod host;
 mod isolation;
 mod journal;
 mod lock;

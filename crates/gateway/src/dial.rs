@@ -83,7 +83,9 @@ async fn broker(socket: &Path, secret: &str, surface: &SurfaceName) -> Result<Di
         (Reply::Done, Some(descriptor)) => adopt(descriptor),
         (Reply::Done, None) => Err(DialError::Answer("no descriptor came with it")),
         (Reply::Refused(refusal), _) => Err(DialError::Refused(refusal)),
-        (Reply::Status(_), _) => Err(DialError::Answer("a status")),
+        (Reply::Status(_) | Reply::Drained { .. } | Reply::Taken(_), _) => {
+            Err(DialError::Answer("of another kind"))
+        }
     }
 }
 

@@ -164,6 +164,7 @@ const fn explain(code: Code) -> &'static str {
         | Code::Invalid
         | Code::MethodNotAllowed
         | Code::Conflict
+        | Code::Unsupported
         | Code::WrongPhase
         | Code::TooLarge
         | Code::UnsupportedMedia

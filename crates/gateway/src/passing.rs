@@ -240,7 +240,11 @@ async fn unreached(
             return Unreached { refusal, counts: true };
         }
         DialError::Refused(
-            Envd::Unauthorized | Envd::Unknown | Envd::Connect { .. } | Envd::Stopping,
+            Envd::Unauthorized
+            | Envd::Unknown
+            | Envd::Connect { .. }
+            | Envd::Host { .. }
+            | Envd::Stopping,
         )
         | DialError::Io(_)
         | DialError::TimedOut

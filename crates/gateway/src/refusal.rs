@@ -152,6 +152,7 @@ impl Refusal {
             | Code::CrossOrigin
             | Code::NotFound
             | Code::MethodNotAllowed
+            | Code::Unsupported
             | Code::Conflict
             | Code::WrongPhase
             | Code::Gone
@@ -196,6 +197,7 @@ impl Refusal {
             | Code::BadTarget
             | Code::Invalid
             | Code::MethodNotAllowed
+            | Code::Unsupported
             | Code::Conflict
             | Code::WrongPhase
             | Code::TooLarge

@@ -1,6 +1,10 @@
 //! The public JSON shapes (`design.md`, "Shapes"). More fields may stand beside these.
 
+mod host;
+
 use serde::{Deserialize, Serialize};
+
+pub use host::{GrantAnswer, GrantRequest, KeepPrompt, KeptPrompt, KeptPrompts, PromptState};
 
 use crate::{
     EnvId, Generation, Phase, ProjectId, SandboxUid, Slug, SurfaceName, TemplateName, Timestamp,

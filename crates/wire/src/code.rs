@@ -70,6 +70,8 @@ codes! {
     MethodNotAllowed = "method_not_allowed", 405, retry false, title "Method not allowed";
     /// The name is taken.
     Conflict = "conflict", 409, retry false, title "Already exists";
+    /// A method, kind or version that this release does not know.
+    Unsupported = "unsupported", 400, retry false, title "Not supported by this release";
     /// The resource's state does not allow it now.
     WrongPhase = "wrong_phase", 409, retry false, title "Not possible in this phase";
     /// It was there and has been deleted.

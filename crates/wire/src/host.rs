@@ -13,10 +13,12 @@ use serde::{Deserialize, Serialize};
 use crate::{HostSessionId, Timestamp, UserName};
 
 mod denial;
+mod descriptor;
 pub mod grant;
 mod scope;
 
 pub use denial::{Denial, Remedy};
+pub use descriptor::{Capabilities, DESCRIPTOR_PATH, Descriptor, Platform, capability};
 pub use scope::{Scope, ScopeError, Scopes};
 
 /// Close codes of a socket of the host surface that its session ends. Both are finer answers than
@@ -32,6 +34,13 @@ pub mod close {
 
 /// The name of the token endpoint below the host's address.
 pub const TOKEN_PATH: &str = "/oauth/token";
+/// The name of the ticket endpoint below the host's address.
+pub const TICKET_PATH: &str = "/ticket";
+/// The name of the socket below the host's address.
+pub const SOCKET_PATH: &str = "/rpc";
+/// The header in which a gateway states the public address below which a host is reached, without
+/// a slash at its end. A gateway removes it from whatever a client sends.
+pub const PUBLIC_ADDRESS_HEADER: &str = "wakeful-public-address";
 /// The `token_type` of every access token here.
 pub const TOKEN_TYPE: &str = "DPoP";
 /// The signature algorithms of proofs that a host takes, as `WWW-Authenticate` lists them.

@@ -101,6 +101,10 @@ uuid_id! {
     HolderId
 }
 uuid_id! {
+    /// An environment server. An environment's own has its environment's id.
+    HostId
+}
+uuid_id! {
     /// A session of an environment server: what its access tokens and sockets stand for.
     HostSessionId
 }
@@ -131,6 +135,13 @@ impl From<ProjectId> for EnvId {
     /// The Development environment of a project.
     fn from(project: ProjectId) -> Self {
         Self(project.0)
+    }
+}
+
+impl From<EnvId> for HostId {
+    /// The host inside an environment.
+    fn from(env: EnvId) -> Self {
+        Self(env.0)
     }
 }
 

@@ -21,7 +21,7 @@ pub mod time;
 pub use code::{Code, Problem};
 pub use hosts::Hosts;
 pub use id::{
-    ActivitySeq, EnvId, Generation, GrantId, HolderId, HostSessionId, ProjectId, SandboxUid,
+    ActivitySeq, EnvId, Generation, GrantId, HolderId, HostId, HostSessionId, ProjectId, SandboxUid,
 };
 pub use name::{NameError, Slug, SurfaceName, TemplateName, UserName};
 pub use phase::{ClockKind, Phase};

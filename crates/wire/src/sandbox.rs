@@ -10,7 +10,11 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{EnvId, SandboxUid, SurfaceName, template::Surface};
+use crate::{
+    EnvId, Problem, SandboxUid, SurfaceName,
+    rpc::{Call, Taken},
+    template::{Agent, Surface},
+};
 
 /// The user of the basic-auth pair that a gateway injects and that the programs find in
 /// `$WAKEFUL_BASIC_USER`.
@@ -96,6 +100,37 @@ pub struct SandboxSpec {
     pub isolation: Isolation,
     /// How long processes get between SIGTERM and SIGKILL, in milliseconds.
     pub stop_grace_ms: u64,
+    /// The agents that threads can be made with, by name. The built-in `shell` is always there.
+    #[serde(default)]
+    pub agents: BTreeMap<String, Agent>,
+    /// What the environment server is set up with.
+    #[serde(default)]
+    pub host: HostSpec,
+}
+
+/// What an environment server is set up with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HostSpec {
+    /// The environment's name for people.
+    pub label: String,
+    /// The agent that a thread gets when nobody chose one; `shell` where absent.
+    pub default_agent: Option<String>,
+    /// How long one turn keeps the environment awake at most, in milliseconds.
+    pub turn_limit_ms: u64,
+    /// How often at most [`HostUse::activity`] counts, in milliseconds.
+    pub activity_interval_ms: u64,
+}
+
+impl Default for HostSpec {
+    fn default() -> Self {
+        Self {
+            label: String::new(),
+            default_agent: None,
+            turn_limit_ms: 6 * 60 * 60 * 1000,
+            activity_interval_ms: 60 * 1000,
+        }
+    }
 }
 
 impl std::fmt::Debug for SandboxSpec {
@@ -183,7 +218,20 @@ pub enum AskKind {
         /// The surface.
         surface: SurfaceName,
     },
-    /// Take everything down and end: SIGTERM, grace, SIGKILL. Answered before it begins.
+    /// Nothing new may begin in threads for this long: whatever is asked for meanwhile waits, and
+    /// goes on afterwards unless a stop has come. Answered by [`Reply::Drained`]. A second ask
+    /// counts from its own moment.
+    Drain {
+        /// How long, in milliseconds; at most a minute counts. 0 ends it.
+        hold_ms: u64,
+    },
+    /// Carry out a call that the control plane kept for a sleeping environment. Only
+    /// `thread.create` and `thread.prompt` are taken. Answered by [`Reply::Taken`].
+    Deliver {
+        /// The call.
+        call: Box<Call>,
+    },
+    /// Take everything down and end: sockets of the host are closed with 4503, then SIGTERM, grace, SIGKILL. Answered before it begins.
     Stop {
         /// The grace in milliseconds.
         grace_ms: u64,
@@ -198,6 +246,13 @@ pub enum Reply {
     Status(EnvdStatus),
     /// Taken; for [`AskKind::Dial`] the descriptor travels with this line.
     Done,
+    /// What still runs. 0: nothing does, and nothing begins while the drain holds.
+    Drained {
+        /// Turns that run within their limit.
+        turns: u32,
+    },
+    /// A delivered call was carried out, now or before. What it caused is durable.
+    Taken(Taken),
     /// Refused.
     Refused(Refusal),
 }
@@ -222,6 +277,12 @@ pub enum Refusal {
         /// Why, for people.
         reason: String,
     },
+    /// The host did not take a delivered call. Where the problem says that a retry makes sense, it
+    /// may take it later.
+    Host {
+        /// Why.
+        problem: Box<Problem>,
+    },
     /// The sandbox is being taken down.
     Stopping,
 }
@@ -241,6 +302,22 @@ pub struct EnvdStatus {
     pub isolation: IsolationInForce,
     /// True once it has begun to take everything down.
     pub stopping: bool,
+    /// How its environment server is used.
+    #[serde(default)]
+    pub host: HostUse,
+}
+
+/// How an environment server is used.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HostUse {
+    /// Why it does not serve, for people; absent: it does.
+    pub fault: Option<String>,
+    /// Turns that run within their limit: each keeps the environment awake.
+    pub turns: u32,
+    /// Rises when somebody used the host, at most once each interval: the environment counts as in
+    /// use just now.
+    pub activity: u64,
 }
 
 impl EnvdStatus {

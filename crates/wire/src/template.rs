@@ -29,9 +29,31 @@ pub struct Template {
     /// looked for before anything starts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
+    /// The agents that threads can be made with, by name. The built-in `shell` needs no entry.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub agents: BTreeMap<String, Agent>,
+    /// The agent that a thread gets when nobody chose one. Where absent: the only entry of
+    /// `agents`, else `shell`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_agent: Option<String>,
     /// The ways in.
     #[serde(default)]
     pub surfaces: BTreeMap<SurfaceName, Surface>,
+}
+
+/// The name of the built-in agent that runs commands.
+pub const SHELL_AGENT: &str = "shell";
+
+/// An agent that speaks ACP on its standard input and output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Agent {
+    /// The shell command that `envd` runs in the workspace.
+    pub command: String,
+    /// For people; the name where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
 }
 
 impl Template {
@@ -59,6 +81,16 @@ impl Template {
         let install = self.install.as_deref().map(|how| format!("; install with: {how}"));
         let install = install.unwrap_or_default();
         Some(format!("{} {verb} not installed{install}", missing.join(", ")))
+    }
+
+    /// The agent that a thread gets when nobody chose one.
+    #[must_use]
+    pub fn default_agent(&self) -> &str {
+        match (&self.default_agent, self.agents.len()) {
+            (Some(name), _) => name,
+            (None, 1) => self.agents.keys().next().map_or(SHELL_AGENT, String::as_str),
+            (None, _) => SHELL_AGENT,
+        }
     }
 
     /// The title for people.

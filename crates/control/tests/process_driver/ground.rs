@@ -146,6 +146,8 @@ impl Ground {
             surfaces: self.template.surfaces.clone(),
             isolation: isolation(),
             stop_grace_ms: 1000,
+            agents: BTreeMap::new(),
+            host: wakeful_wire::sandbox::HostSpec::default(),
         }
     }
 

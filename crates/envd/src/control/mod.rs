@@ -132,6 +132,7 @@ impl Control {
                     Err(refusal) => Reply::Refused(refusal),
                 }
             }
+            AskKind::Drain { .. } | AskKind::Deliver { .. } => Reply::Refused(Refusal::Unknown),
             AskKind::Status => {
                 let status = self.status.borrow().as_ref().clone();
                 Reply::Status(status)

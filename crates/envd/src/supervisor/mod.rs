@@ -131,6 +131,7 @@ impl Supervisor {
             surfaces: BTreeMap::new(),
             isolation: isolation.clone(),
             stopping: false,
+            host: wakeful_wire::sandbox::HostUse::default(),
         }));
         let mut supervisor = Self {
             ports: Ports::new(spec.sandbox),
@@ -348,6 +349,7 @@ impl Supervisor {
                 .collect(),
             isolation: self.isolation.clone(),
             stopping,
+            host: wakeful_wire::sandbox::HostUse::default(),
         };
         self.status.send_if_modified(|current| {
             let changed = **current != status;

@@ -93,6 +93,8 @@ impl Ground {
                 limits: Limits::default(),
             },
             stop_grace_ms: 5000,
+            agents: BTreeMap::new(),
+            host: wakeful_wire::sandbox::HostSpec::default(),
         };
         Self { dir, spec }
     }
@@ -246,7 +248,9 @@ impl Sandbox {
                 assert!(fds.is_empty());
                 Err(refusal)
             }
-            Reply::Status(_) => panic!("a status is no answer to a dial"),
+            Reply::Status(_) | Reply::Drained { .. } | Reply::Taken(_) => {
+                panic!("no answer to a dial")
+            }
         }
     }
 

@@ -31,23 +31,40 @@
 //! - Every other closed set has a value for "something newer" (`Other`), which loses the text.
 //! - A kind is never reused for something else, and its meaning never changes.
 
+mod call;
+mod config;
 mod cursor;
 mod detail;
 mod event;
 mod feed;
+mod frame;
 mod parts;
+mod read;
 mod segment;
 mod shell;
 mod thread;
 
+pub use call::{
+    AnswerPermission, Call, CallError, Empty, OneThread, SessionRevoke, ShellSubscribe, Taken,
+    ThreadCancel, ThreadCreate, ThreadForget, ThreadMode, ThreadPin, ThreadPrompt, ThreadRename,
+    ThreadSettle, ThreadSnooze, ThreadSubscribe, ThreadUnqueue,
+};
+pub use config::{AgentView, HostConfig};
 pub use cursor::{Cursor, Epoch, Seq};
 pub use detail::{Applied, Detail, Page, PageCursor, Prepended};
 pub use event::{Event, EventBody, UnknownBody};
 pub use feed::{ShellItem, ThreadItem};
+pub use frame::{
+    CALLS_MAX, CLIENT_FRAME_MAX, CallId, ClientFrame, Hello, PROTOCOL, SUBPROTOCOL, ServerFrame,
+    TICKET_SUBPROTOCOL,
+};
 pub use parts::{
     AnsweredBy, By, Exit, Location, NoticeLevel, Outcome, PermissionOption, PermissionOptionKind,
     PlanEntry, PlanPriority, PlanStatus, Prompt, PromptPart, Remember, Role, StopReason, ToolCall,
     ToolContent, ToolKind, ToolPatch, ToolStatus, Usage, WithdrawnWhy,
+};
+pub use read::{
+    Counts, FoundText, RowCursor, Rows, SearchAnswer, SessionItem, SessionList, ThreadAnswer,
 };
 pub use segment::{Item, ItemBody, PermissionState, Segment, TERMINAL_KEPT, TurnSummary};
 pub use shell::{OlderSettled, Omissions, SETTLED_KEPT, ShellRow, ShellSnapshot};

@@ -279,7 +279,7 @@ impl Driver for ProcessDriver {
             Ok(Reply::Refused(Refusal::Unauthorized)) => {
                 return Err(another_secret());
             }
-            Ok(Reply::Refused(_) | Reply::Status(_)) | Err(_) => {}
+            Ok(_) | Err(_) => {}
         }
         self.kill(sandbox, &dir).await.map_err(left)?;
         tracing::debug!(sandbox = %sandbox.uid, env = %sandbox.env, "sandbox stopped");
@@ -313,9 +313,7 @@ impl Driver for ProcessDriver {
                 Err(DriverError::permanent(format!("it has no surface `{surface}`")))
             }
             Ok(Reply::Refused(Refusal::Unauthorized)) => Err(another_secret()),
-            Ok(Reply::Refused(_) | Reply::Status(_)) => {
-                Err(DriverError::passing("it is being taken down"))
-            }
+            Ok(_) => Err(DriverError::passing("it is being taken down")),
             Err(error) => Err(DriverError::passing(error.to_string())),
         }
     }

@@ -206,6 +206,7 @@ mod tests {
             surfaces: std::collections::BTreeMap::new(),
             isolation: wakeful_wire::sandbox::IsolationInForce::default(),
             stopping,
+            host: wakeful_wire::sandbox::HostUse::default(),
         }
     }
 

@@ -29,6 +29,11 @@ impl ProcessDriver {
             surfaces: launch.template.surfaces.clone(),
             isolation: self.isolation.clone(),
             stop_grace_ms: wakeful_wire::time::millis(self.stop_grace),
+            agents: launch.template.agents.clone(),
+            host: wakeful_wire::sandbox::HostSpec {
+                default_agent: Some(launch.template.default_agent().to_owned()),
+                ..Default::default()
+            },
         }
     }
 
