@@ -15,7 +15,7 @@ use std::{
 };
 
 use wakeful_wire::{
-    EnvId, Generation, HolderId, SurfaceName,
+    EnvId, Generation, HolderId, Phase, SurfaceName,
     gate::{ActivityReport, DrainAnswer, GateEvent, LeaseKind},
     time::millis,
 };
@@ -208,8 +208,9 @@ impl Activity {
 pub enum DrainAction {
     /// Send this answer; again until it is taken.
     Answer(DrainAnswer),
-    /// Close the environment's sockets with 4503 and end its streams. `all`: those of every
-    /// surface. Otherwise only those that hold nothing: the environment server's own.
+    /// Close the environment's sockets with 4503 and end its streams, unless the surface has said
+    /// its own close before. `all`: those of every surface. Otherwise only those that hold
+    /// nothing: the environment server's own.
     Close {
         /// The environment.
         env: EnvId,
@@ -239,8 +240,10 @@ impl Drains {
     /// The control plane pushed an event.
     ///
     /// An idle suspend is refused while anything is open, and also while something was admitted
-    /// since the last report: the clock does not know of it yet. A forced one closes what is open,
-    /// says "not drained" for now, and says "drained" when the last lease has ended.
+    /// since the last report: the clock does not know of it yet. It closes nothing, since it may
+    /// still be given up: sockets that hold nothing are closed by the environment server when it
+    /// stops, and what is left of them once the environment sleeps, from here. A forced one closes
+    /// what is open, says "not drained" for now, and says "drained" when the last lease has ended.
     pub fn handle_event(&mut self, event: &GateEvent, leases: &Leases) {
         match event {
             GateEvent::Drain { env, generation, forced: false } => {
@@ -249,9 +252,6 @@ impl Drains {
                 let open = holds.iter().any(|hold| hold.in_flight() > 0);
                 let unreported = holds.iter().any(|hold| hold.is_touched());
                 let drained = !open && !unreported;
-                if drained {
-                    self.actions.push_back(DrainAction::Close { env: *env, all: false });
-                }
                 for hold in holds.iter().filter(|hold| hold.is_touched()) {
                     hold.hurry();
                 }
@@ -271,7 +271,10 @@ impl Drains {
                     self.waiting.insert(*env, *generation);
                 }
             }
-            GateEvent::Changed { env, generation, .. } => {
+            GateEvent::Changed { env, generation, phase } => {
+                if sleeps(*phase) {
+                    self.actions.push_back(DrainAction::Close { env: *env, all: false });
+                }
                 // The record moved on: nobody waits for that answer any more.
                 if self.waiting.get(env).is_some_and(|waited| waited < generation) {
                     self.waiting.remove(env);
@@ -304,6 +307,17 @@ impl Drains {
 
     fn reopen(&self, env: EnvId, leases: &Leases) {
         leases.of(env).iter().for_each(|hold| hold.reopen());
+    }
+}
+
+/// Whether nobody answers an environment's sockets in this phase. Of a frozen sandbox they are
+/// still open, and nothing would ever come of them.
+const fn sleeps(phase: Phase) -> bool {
+    match phase {
+        Phase::Suspended | Phase::Frozen | Phase::Disabled | Phase::Deleted => true,
+        Phase::Starting | Phase::Ready | Phase::Suspending | Phase::Failed | Phase::Publishing => {
+            false
+        }
     }
 }
 

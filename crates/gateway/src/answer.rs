@@ -78,6 +78,8 @@ impl Drop for Busy {
 pub(crate) struct Carried {
     pub(crate) line: Line,
     pub(crate) busy: Busy,
+    /// Whether a refusal may be a page: not on the environment server's own route.
+    pub(crate) pages: bool,
 }
 
 /// The body of an answer.

@@ -80,6 +80,10 @@ pub(crate) async fn admit(
     }
     // Nobody learns what there is before somebody is known.
     if principal.is_none() {
+        if named.is_env_host() {
+            // Nobody opens it as a page, so there is no page to sign in for.
+            return Err(AdmitError::NotSignedIn.into());
+        }
         return Err(anonymous(core, request, door));
     }
     let (env, surface) = resolve(core, named, principal.as_ref()).await?;

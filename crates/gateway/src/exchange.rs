@@ -129,7 +129,8 @@ pub(crate) async fn exchange(
         return kept.refuse(core, carried, &Refusal::new(Code::BadTarget));
     };
     let own_address = address(upstream);
-    let basic = basic(upstream);
+    // A surface's pair is for its program, and the environment server is none.
+    let basic = admitted.declared.as_ref().and_then(|_| basic(upstream));
     headers::prepare_request(
         &mut parts.headers,
         &RequestContext {
@@ -214,9 +215,16 @@ pub(crate) async fn exchange(
             return Response::from_parts(parts, Answer::whole(Bytes::new(), carried));
         }
         if asked.contains_key(header::ORIGIN) {
-            // A browser learns nothing from a refused upgrade, so it is told by a close code.
-            let refusal = Refusal::new(Code::UpstreamFailed)
-                .detail("The program did not complete the upgrade.");
+            // A browser learns nothing from a refused upgrade, so it is told by a close code. What
+            // the environment server says of a ticket is believed; a program's status may mean
+            // anything.
+            let code = match status.as_u16() {
+                401 if named.is_env_host() => Code::Unauthenticated,
+                403 if named.is_env_host() => Code::Forbidden,
+                503 if named.is_env_host() => Code::Restarting,
+                _ => Code::UpstreamFailed,
+            };
+            let refusal = Refusal::new(code).detail("The program did not complete the upgrade.");
             let about = (&kept.method, &asked);
             return upgrade::refuse(core, carried, &refusal, about, Some(client));
         }

@@ -73,6 +73,8 @@ pub struct Hold {
     surface: SurfaceName,
     /// Open leases by [`slot`].
     counts: [AtomicU32; 4],
+    /// Open quiet leases: a drain waits for them, and no report tells of them.
+    quiet: AtomicU32,
     /// Something was admitted or ended since the last report.
     touched: AtomicBool,
     /// It stands in `hurried`.
@@ -121,7 +123,8 @@ impl Hold {
     /// How many leases of any kind are open.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
-        self.counts.iter().map(|count| count.load(SeqCst)).fold(0, u32::saturating_add)
+        let counts = self.counts.iter().chain([&self.quiet]);
+        counts.map(|count| count.load(SeqCst)).fold(0, u32::saturating_add)
     }
 
     /// Whether anything was admitted or ended since this was last asked; asking clears it.
@@ -185,13 +188,31 @@ impl Hold {
         }
         before == 1 && matches!(kind, LeaseKind::Socket | LeaseKind::Stream)
     }
+
+    fn remove_quiet(&self) {
+        self.quiet.fetch_sub(1, SeqCst);
+        if self.closing.load(SeqCst) && self.in_flight() == 0 {
+            self.bell.ring();
+        }
+    }
+}
+
+/// How an open lease counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Counted {
+    /// It does not, or does not any more.
+    No,
+    /// For drains, reports and the clock.
+    Told,
+    /// For drains alone.
+    Quiet,
 }
 
 /// One thing that is open. Giving it back happens once, by [`Lease::release`] or by drop.
 pub struct Lease {
     hold: Arc<Hold>,
     kind: LeaseKind,
-    counted: bool,
+    counted: Counted,
 }
 
 impl fmt::Debug for Lease {
@@ -214,7 +235,17 @@ impl Lease {
         if counted && hold.add(kind) {
             hold.hurry();
         }
+        let counted = if counted { Counted::Told } else { Counted::No };
         Self { hold: Arc::clone(hold), kind, counted }
+    }
+
+    /// Counts a request that a drain waits for and that touches no clock: a read of the
+    /// environment server's own surface by somebody who did not mean to use the environment. A
+    /// client that looks again and again would otherwise keep it awake for ever.
+    #[must_use]
+    pub fn take_quiet(hold: &Arc<Hold>) -> Self {
+        hold.quiet.fetch_add(1, SeqCst);
+        Self { hold: Arc::clone(hold), kind: LeaseKind::Request, counted: Counted::Quiet }
     }
 
     /// What is open.
@@ -231,10 +262,17 @@ impl Lease {
 
     /// A request turned out to be a stream, or became a socket. The new kind is counted before the
     /// old one is given back, so that the sum never falls to zero in between; the report that is
-    /// hurried comes after both, or it would tell of a request that is none any more. Does nothing
-    /// to a lease that was released.
+    /// hurried comes after both, or it would tell of a request that is none any more. A quiet
+    /// lease stays quiet. Does nothing to a lease that was released.
     pub fn become_kind(&mut self, kind: LeaseKind) {
-        if !self.counted || kind == self.kind {
+        if self.counted == Counted::No || kind == self.kind {
+            return;
+        }
+        if self.counted == Counted::Quiet {
+            self.kind = kind;
+            if !self.hold.weighs(kind) {
+                self.release();
+            }
             return;
         }
         let counted = self.hold.weighs(kind);
@@ -244,7 +282,7 @@ impl Lease {
             self.hold.hurry();
         }
         self.kind = kind;
-        self.counted = counted;
+        self.counted = if counted { Counted::Told } else { Counted::No };
     }
 
     /// Says that data above the surface's floor went through: the next report touches the clock.
@@ -254,8 +292,14 @@ impl Lease {
 
     /// Gives it back. Again has no effect.
     pub fn release(&mut self) {
-        if std::mem::take(&mut self.counted) && self.hold.remove(self.kind) {
-            self.hold.hurry();
+        match std::mem::replace(&mut self.counted, Counted::No) {
+            Counted::No => {}
+            Counted::Told => {
+                if self.hold.remove(self.kind) {
+                    self.hold.hurry();
+                }
+            }
+            Counted::Quiet => self.hold.remove_quiet(),
         }
     }
 }
@@ -300,6 +344,7 @@ impl Leases {
             env,
             surface: surface.clone(),
             counts: Default::default(),
+            quiet: AtomicU32::new(0),
             touched: AtomicBool::new(false),
             urgent: AtomicBool::new(false),
             hurried: Arc::clone(&self.hurried),

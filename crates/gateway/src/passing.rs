@@ -22,7 +22,7 @@ use crate::{
     forward::{self, Way},
     gate::Entry,
     holding::{self, Patience, Then},
-    intent::{self, Rules},
+    intent::{self, Rules, Visit},
     own,
     pages::Waking,
     refusal::Refusal,
@@ -50,7 +50,11 @@ pub(crate) async fn pass(
     let rest = named.rest(target);
     let path = rest.split_once('?').map_or(rest, |(path, _)| path);
     let by = admitted.principal.as_ref().map(|principal| principal.by);
-    let visit = intent::visit(method, headers, by);
+    let mut visit = intent::visit(method, headers, by);
+    if named.is_env_host() && visit == Visit::PageLoad {
+        // There is no waking page of what is no page.
+        visit = Visit::Resource;
+    }
     let wakes = match &admitted.declared {
         Some(declared) => {
             let rules = Rules::of(declared, &admitted.surface);

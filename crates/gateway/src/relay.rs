@@ -200,7 +200,13 @@ impl Relay {
             Ended::Recalled(Why::Leaving) => (1012, "restarting"),
             Ended::SurfaceGone => (1011, "the program ended the connection"),
             Ended::ClientGone => return self.surface.exchange().abort(),
-            Ended::Finished => return,
+            Ended::Finished if self.down.flow == Flow::Closed => return,
+            Ended::Finished => {
+                // The surface broke off behind its own close frame, which the client is to read.
+                self.client.linger();
+                let _ = tokio::time::timeout(CLOSE_WAIT, self.client.shutdown()).await;
+                return;
+            }
         };
         self.client.linger();
         // The client's own clock ends this; nothing is left to do about a failure.

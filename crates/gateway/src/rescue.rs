@@ -32,17 +32,26 @@ pub struct Asked<'a> {
     pub headers: &'a HeaderMap,
     /// The public hosts, for links and for who may embed a page.
     pub hosts: &'a Hosts,
+    /// Whether a browser that navigates gets a page. Not where nothing else is one: an interface
+    /// for programs answers as such to everybody.
+    pub pages: bool,
 }
 
 impl<'a> Asked<'a> {
     /// A request by its parts.
     #[must_use]
     pub const fn new(method: &'a Method, headers: &'a HeaderMap, hosts: &'a Hosts) -> Self {
-        Self { method, headers, hosts }
+        Self { method, headers, hosts, pages: true }
+    }
+
+    /// The same, with or without pages.
+    #[must_use]
+    pub const fn pages(self, pages: bool) -> Self {
+        Self { pages, ..self }
     }
 
     fn wants_page(&self) -> bool {
-        intent::is_navigation(self.method, self.headers)
+        self.pages && intent::is_navigation(self.method, self.headers)
     }
 }
 

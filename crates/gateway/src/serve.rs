@@ -33,7 +33,7 @@ pub(crate) async fn serve(
 ) -> Response<Answer> {
     let line = Line::new(Arc::clone(core.counters()), request.method(), request.uri());
     let busy = Busy::new(&client, !request.body().is_end_stream());
-    let mut carried = Carried { line, busy };
+    let mut carried = Carried { line, busy, pages: true };
     let checked = framing::check_request(request.method(), request.version(), request.headers());
     if let Err(fault) = checked {
         let upgrade = upgrade_of(&mut request);
@@ -65,6 +65,7 @@ pub(crate) async fn serve(
         }
     };
     carried.line.route(place.label());
+    carried.pages = !place.is_env_host();
     match entry::admit(&core, &request, &place).await {
         Ok(admitted) => {
             carried.line.surface(admitted.env, &admitted.surface);
@@ -122,6 +123,14 @@ impl Named {
         match self {
             Self::Path(target) => target.own,
             Self::Host(target) => target.own,
+        }
+    }
+
+    /// Whether it is the environment server's own route, where nothing is a page.
+    pub(crate) const fn is_env_host(&self) -> bool {
+        match self {
+            Self::Path(target) => matches!(target.place, PathPlace::EnvHost(_)),
+            Self::Host(_) => false,
         }
     }
 

@@ -42,7 +42,7 @@ pub(crate) fn refuse(
 ) -> Response<Answer> {
     carried.line.verdict(refusal.code.as_str());
     carried.line.origin(refusal.origin());
-    let asked = Asked::new(method, headers, core.hosts());
+    let asked = Asked::new(method, headers, core.hosts()).pages(carried.pages);
     let Some(upgrade) = upgrade else {
         return own(rescue::refuse(refusal, asked), carried);
     };

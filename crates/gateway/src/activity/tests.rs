@@ -208,7 +208,7 @@ fn ticks_that_were_slept_through_are_not_made_up_for() {
 #[test]
 fn an_idle_suspend_goes_on_only_where_nothing_is_open() {
     let mut bench = Bench::new();
-    assert_eq!(bench.drain(1, false), [close(env(), false), answer(1, true)]);
+    assert_eq!(bench.drain(1, false), [answer(1, true)]);
     for kind in [Request, Stream, Socket] {
         let open = bench.open(kind);
         assert_eq!(bench.drain(2, false), [answer(2, false)], "{kind:?}");
@@ -216,7 +216,7 @@ fn an_idle_suspend_goes_on_only_where_nothing_is_open() {
         assert_eq!(bench.drain(3, false), [answer(3, false)], "the clock does not know of it yet");
         assert!(!bench.reports(Duration::from_secs(1), true).is_empty(), "it is told at once");
         assert!(bench.tick().is_empty());
-        assert_eq!(bench.drain(4, false), [close(env(), false), answer(4, true)]);
+        assert_eq!(bench.drain(4, false), [answer(4, true)]);
     }
 }
 
@@ -260,10 +260,51 @@ fn a_drain_that_the_record_has_left_behind_is_not_answered() {
 }
 
 #[test]
-fn sockets_of_the_environment_server_do_not_hold_and_are_closed_before_a_suspend() {
+fn sockets_of_the_environment_server_do_not_hold_and_are_closed_once_it_sleeps() {
     let mut bench = Bench::new();
     let hold = bench.leases.hold(env(), &SurfaceName::host());
     let _socket = Lease::take(&hold, Socket);
     assert!(bench.tick().is_empty());
-    assert_eq!(bench.drain(1, false), [close(env(), false), answer(1, true)]);
+    assert_eq!(bench.drain(1, false), [answer(1, true)], "it may still be given up");
+    let mut change = |phase| {
+        let event = GateEvent::Changed { env: env(), generation: Generation(2), phase };
+        bench.drains.handle_event(&event, &bench.leases);
+        bench.actions()
+    };
+    for phase in [Phase::Starting, Phase::Ready, Phase::Suspending, Phase::Failed] {
+        assert_eq!(change(phase), [], "{phase:?}");
+    }
+    for phase in [Phase::Suspended, Phase::Frozen, Phase::Disabled, Phase::Deleted] {
+        assert_eq!(change(phase), [close(env(), false)], "{phase:?}");
+    }
+}
+
+#[test]
+fn a_quiet_request_is_waited_for_and_told_to_nobody() {
+    let mut bench = Bench::new();
+    let hold = bench.leases.hold(env(), &SurfaceName::host());
+    let quiet = Lease::take_quiet(&hold);
+    assert!(bench.tick().is_empty());
+    assert_eq!(bench.drain(1, false), [answer(1, false)]);
+    drop(quiet);
+    assert!(bench.tick().is_empty());
+    assert_eq!(bench.drain(2, false), [answer(2, true)], "nothing waits to be told");
+    let quiet = Lease::take_quiet(&hold);
+    assert_eq!(bench.drain(3, true), [close(env(), true), answer(3, false)]);
+    let rings = bench.bell.0.load(SeqCst);
+    drop(quiet);
+    assert_eq!(bench.bell.0.load(SeqCst), rings + 1);
+    assert_eq!(bench.actions(), [answer(3, true)]);
+}
+
+#[test]
+fn a_quiet_request_that_becomes_a_socket_of_the_environment_server_holds_nothing() {
+    let mut bench = Bench::new();
+    let hold = bench.leases.hold(env(), &SurfaceName::host());
+    let mut socket = Lease::take_quiet(&hold);
+    socket.become_kind(Socket);
+    assert_eq!(bench.drain(1, false), [answer(1, true)]);
+    drop(socket);
+    assert_eq!(hold.in_flight(), 0);
+    assert!(bench.tick().is_empty());
 }

@@ -83,7 +83,20 @@ impl Entry {
         if self.answer.state != GateState::Ready || now >= self.valid_until {
             return None;
         }
-        let lease = Lease::take(&self.hold, kind);
+        self.checked(Lease::take(&self.hold, kind))
+    }
+
+    /// As [`Self::admit`] for a request that is to touch no clock ([`Lease::take_quiet`]).
+    #[must_use]
+    pub fn admit_quietly(&self, now: Duration) -> Option<Lease> {
+        if self.answer.state != GateState::Ready || now >= self.valid_until {
+            return None;
+        }
+        self.checked(Lease::take_quiet(&self.hold))
+    }
+
+    /// The second half of an admission: the lease is counted already.
+    fn checked(&self, lease: Lease) -> Option<Lease> {
         if self.dead.load(SeqCst) {
             return None;
         }

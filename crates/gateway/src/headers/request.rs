@@ -5,6 +5,7 @@ use std::{fmt::Write as _, net::IpAddr};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use wakeful_wire::{
     Hosts, SurfaceName, UserName,
+    host::PUBLIC_ADDRESS_HEADER,
     template::{HostPolicy, OriginPolicy, Surface},
 };
 
@@ -63,7 +64,8 @@ pub fn seen_host<'a>(cx: &RequestContext<'a>) -> &'a str {
 pub fn prepare_request(headers: &mut HeaderMap, cx: &RequestContext<'_>) {
     strip(headers, Direction::Request);
     filter_cookies(headers);
-    let passes_authorization = matches!(cx.surface.as_str(), "app" | "host");
+    let env_host = cx.surface.as_str() == "host";
+    let passes_authorization = env_host || cx.surface.as_str() == "app";
     match cx.basic {
         Some(basic) => {
             headers.insert(header::AUTHORIZATION, basic.clone());
@@ -105,6 +107,12 @@ pub fn prepare_request(headers: &mut HeaderMap, cx: &RequestContext<'_>) {
     headers.insert(HeaderName::from_static("x-forwarded-proto"), proto);
     if let Some(prefix) = cx.prefix {
         set(headers, HeaderName::from_static("x-forwarded-prefix"), prefix);
+    }
+    // What proofs are made for (RFC 9449 §4.2): from the configuration alone, since whoever sends
+    // the request chooses its `Host`.
+    if env_host && let Some(prefix) = cx.prefix {
+        let address = cx.hosts.main_url(prefix);
+        set(headers, HeaderName::from_static(PUBLIC_ADDRESS_HEADER), &address);
     }
     if let Some(user) = cx.user {
         set(headers, HeaderName::from_static("x-wakeful-user"), user.as_str());

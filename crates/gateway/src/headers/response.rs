@@ -76,6 +76,10 @@ pub fn prepare_response(status: StatusCode, headers: &mut HeaderMap, cx: &Respon
     if cx.basic {
         headers.remove(header::WWW_AUTHENTICATE);
     }
+    if cx.declared.is_none() {
+        // The environment server keeps its sessions by tokens. A cookie would be the dashboard's.
+        headers.remove(header::SET_COOKIE);
+    }
     set_cookie::filter(headers, cx.place);
     match cx.place {
         Place::Path { .. } => {
@@ -99,7 +103,8 @@ pub fn prepare_response(status: StatusCode, headers: &mut HeaderMap, cx: &Respon
             }
         }
     }
-    if cx.sandbox {
+    // Nothing of the environment server is a page, whoever asks and however origins are set up.
+    if cx.sandbox || cx.declared.is_none() {
         // Beside the program's own policy, which stays in force: all of them hold at once.
         headers.append(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use http::StatusCode;
 use proptest::prelude::*;
-use wakeful_wire::{Hosts, SurfaceName, UserName, template::Surface};
+use wakeful_wire::{Hosts, SurfaceName, UserName, hosts::Scheme, template::Surface};
 
 use super::*;
 use crate::intent;
@@ -231,6 +231,9 @@ fn the_environment_server_sees_what_was_sent_to_it() {
         ("dpop", "proof"),
         ("origin", "http://wakeful.localhost:7878"),
         ("x-wakeful-token", "wk_secret"),
+        ("wakeful-public-address", "http://evil.example/api/host/x"),
+        ("wakeful_public-address", "http://evil.example/api/host/x"),
+        ("connection", "wakeful-public-address"),
     ]);
     let cx = RequestContext {
         hosts: &hosts,
@@ -250,6 +253,46 @@ fn the_environment_server_sees_what_was_sent_to_it() {
     assert_eq!(all(&seen, "x-forwarded-for"), ["192.0.2.7"]);
     assert!(!seen.contains_key("x-wakeful-token"));
     assert!(!seen.contains_key("x-wakeful-user"));
+    let stated = "http://wakeful.localhost:7878/api/host/x";
+    assert_eq!(all(&seen, "wakeful-public-address"), [stated]);
+    assert!(!seen.contains_key("wakeful_public-address"));
+    // As visitors come to it, whatever this request named.
+    let hosts = Hosts::new("Example.com.", Scheme::Https, Some(443)).unwrap();
+    let cx = RequestContext { hosts: &hosts, authority: "10.0.0.1:8080", ..cx };
+    prepare_request(&mut seen, &cx);
+    assert_eq!(all(&seen, "wakeful-public-address"), ["https://example.com/api/host/x"]);
+}
+
+#[test]
+fn only_the_environment_server_is_told_its_public_address() {
+    let mut setup = app();
+    setup.prefix = Some("/u/alice");
+    let seen = setup.prepare(&[("wakeful-public-address", "http://evil.example")]);
+    assert!(!seen.contains_key("wakeful-public-address"));
+}
+
+#[test]
+fn the_environment_server_sets_no_cookie_and_shows_no_page() {
+    let seen = answered(
+        Place::Path { prefix: "/api/host/x" },
+        |cx| cx.declared = None,
+        &[
+            ("set-cookie", "a=1"),
+            ("set-cookie", "b=1; Path=/"),
+            ("content-type", "text/html"),
+            ("content-security-policy", "default-src 'none'"),
+            ("www-authenticate", "DPoP algs=\"ES256\""),
+            ("dpop-nonce", "n"),
+            ("etag", "\"1\""),
+            ("cache-control", "no-store"),
+        ],
+    );
+    assert!(!seen.contains_key("set-cookie"));
+    assert_eq!(all(&seen, "content-security-policy"), ["default-src 'none'", "sandbox"]);
+    assert_eq!(all(&seen, "x-content-type-options"), ["nosniff"]);
+    for kept in ["www-authenticate", "dpop-nonce", "etag", "cache-control"] {
+        assert!(seen.contains_key(kept), "{kept}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
-use wakeful_wire::{Phase, Problem};
+use wakeful_wire::{Phase, Problem, rpc::TICKET_SUBPROTOCOL};
 
 use super::{Asked, decorate, json};
 use crate::{framing, refusal::Refusal};
@@ -43,6 +43,7 @@ pub fn refuse_socket(refusal: &Refusal, asked: Asked<'_>) -> SocketAnswer {
 
 /// The 101 of a handshake that is only accepted to be closed. The first offered subprotocol is
 /// echoed, since a browser that offered some reports 1006 without one; extensions are declined.
+/// One that carries a ticket is a secret, and is never said back.
 fn accept(key: &HeaderValue, asked: &HeaderMap) -> Response<()> {
     let mut response = Response::new(());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
@@ -52,11 +53,18 @@ fn accept(key: &HeaderValue, asked: &HeaderMap) -> Response<()> {
     if let Ok(proof) = HeaderValue::try_from(framing::accept_key(key.as_bytes())) {
         headers.insert(header::SEC_WEBSOCKET_ACCEPT, proof);
     }
-    let first = framing::offered(asked).next().map(HeaderValue::from_bytes);
+    let first =
+        framing::offered(asked).find(|offer| !is_ticket(offer)).map(HeaderValue::from_bytes);
     if let Some(Ok(first)) = first {
         headers.insert(header::SEC_WEBSOCKET_PROTOCOL, first);
     }
     response
+}
+
+fn is_ticket(offer: &[u8]) -> bool {
+    offer
+        .get(..TICKET_SUBPROTOCOL.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(TICKET_SUBPROTOCOL.as_bytes()))
 }
 
 fn close_reason(refusal: &Refusal) -> &'static str {

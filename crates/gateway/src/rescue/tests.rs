@@ -108,6 +108,35 @@ fn a_browsers_socket_is_accepted_and_closed_with_the_reason() {
 }
 
 #[test]
+fn a_ticket_is_never_said_back() {
+    let refusal = Refusal::new(Code::Asleep);
+    for (offer, echoed) in [
+        ("wakeful.rpc.v1, wakeful.ticket.s3cret", Some("wakeful.rpc.v1")),
+        ("wakeful.ticket.s3cret, wakeful.rpc.v1", Some("wakeful.rpc.v1")),
+        ("Wakeful.Ticket.s3cret,,wakeful.ticket., x", Some("x")),
+        ("wakeful.ticket.s3cret", None),
+        ("wakeful.ticket", Some("wakeful.ticket")),
+    ] {
+        let answer = socket(&refusal, &[ORIGIN, ("sec-websocket-protocol", offer)]);
+        let SocketAnswer::AcceptAndClose { head, .. } = answer else { panic!("{offer}") };
+        let said = head.headers().get("sec-websocket-protocol").map(|v| v.to_str().unwrap());
+        assert_eq!(said, echoed, "{offer}");
+    }
+}
+
+#[test]
+fn where_nothing_is_a_page_a_navigation_gets_json() {
+    let (hosts, lines) = (Hosts::default(), headers(&[("sec-fetch-mode", "navigate")]));
+    let asked = Asked::new(&Method::GET, &lines, &hosts);
+    let media = |asked| {
+        let response = refuse(&Refusal::new(Code::Asleep), asked);
+        response.headers()["content-type"].to_str().unwrap().to_owned()
+    };
+    assert!(media(asked).starts_with("text/html"));
+    assert_eq!(media(asked.pages(false)), Problem::MEDIA_TYPE);
+}
+
+#[test]
 fn a_programs_socket_gets_the_plain_status() {
     let table = [
         (Refusal::new(Code::Unauthenticated), 401),

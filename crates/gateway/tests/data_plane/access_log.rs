@@ -80,6 +80,7 @@ async fn each_request_has_one_line_and_no_line_holds_a_secret() {
     .await;
     let control = Control::ready(501, &raw.upstream());
     control.add(502, "alice", GateState::Disabled, &raw.upstream());
+    control.add(503, "alice", GateState::Ready, &raw.upstream());
     let served = Served::start(control);
     let host = served.app(env(501));
     let secret_headers = [
@@ -97,6 +98,15 @@ async fn each_request_has_one_line_and_no_line_holds_a_secret() {
     let mut client = Client::connect(served.address).await;
     client.send(handshake(&format!("/ws?token={SECRET}"), &host, &headers)).await;
     assert_eq!(client.answer_to("GET").await.unwrap().status, 500);
+    // A ticket of the environment server.
+    let target = format!("/api/host/{}/rpc", env(503));
+    let ticket = format!("Sec-WebSocket-Protocol: wakeful.rpc.v1, wakeful.ticket.{SECRET}");
+    let proof = format!("DPoP: {SECRET}");
+    for headers in [&[TOKEN, &ticket, &proof][..], &[TOKEN, &ticket, "Origin: http://x"]] {
+        let mut client = Client::connect(served.address).await;
+        client.send(handshake(&target, &served.main(), headers)).await;
+        client.answer_to("GET").await.unwrap();
+    }
     // One that authenticates as nobody, and one that leaves.
     ask(served.address, &line, &host, &[&format!("X-Wakeful-Token: wk_{SECRET}")]).await;
     let mut leaves = Client::connect(served.address).await;
@@ -144,6 +154,8 @@ async fn each_request_has_one_line_and_no_line_holds_a_secret() {
     }
     assert!(lines.iter().all(|line| line["path"].is_null()), "a surface's path may be a secret");
     assert_eq!(log.lines(502)[0]["verdict"], "environment_disabled");
+    until("the sockets have theirs", || log.lines(503).len() == 2).await;
+    assert!(log.lines(503).iter().all(|line| line["route"] == "env_host"), "{}", log.text());
     let told = log.all();
     let paths: Vec<_> = told.iter().filter_map(|line| line["path"].as_str()).collect();
     assert_eq!(paths, ["/surface-ticket", "/api/projects/1/files/"]);

@@ -8,6 +8,10 @@ mod admission;
 #[cfg(test)]
 mod gate;
 #[cfg(test)]
+mod host_surface;
+#[cfg(test)]
+mod host_surface_sockets;
+#[cfg(test)]
 mod http;
 #[cfg(test)]
 mod sockets;

@@ -3,6 +3,7 @@
 
 pub(crate) mod client;
 pub(crate) mod control;
+pub(crate) mod envd;
 pub(crate) mod raw;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
