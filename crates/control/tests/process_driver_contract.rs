@@ -29,7 +29,9 @@ use wakeful_lifecycle::{
     testing::contract::driver as contract,
 };
 use wakeful_wire::{
+    SurfaceName,
     gate::Upstream,
+    rpc::{Call, Prompt, ThreadCreate},
     sandbox::{MARKER, RUN_MARKER, SurfaceState, run_dir, subcommand},
 };
 
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         Some(subcommand::PROBE) => {
             wakeful_envd::probe_isolation(std::io::stdin().lock(), std::io::stdout())
         }
+        Some(subcommand::TETHER) => wakeful_envd::agent::tether(args),
         Some("demo") => ground::demo(),
         _ => runner::main(tests![
             process_driver_passes_the_driver_contract,
@@ -63,6 +66,8 @@ fn main() -> ExitCode {
             a_lazy_surface_is_started_when_asked,
             isolation_is_reported_as_it_is,
             a_program_behind_a_shim_of_this_machines_path_comes_up,
+            a_turn_is_hinted_counted_by_a_drain_and_found_by_a_new_platform,
+            the_host_is_reached_over_the_control_socket,
         ]),
     }
 }
@@ -429,4 +434,59 @@ async fn a_program_behind_a_shim_of_this_machines_path_comes_up() {
     let answer = ground::get_through(&socket, &secret, "app", "/file");
     assert!(answer.ends_with("from the workspace"), "{answer}");
     driver.stop(&ground.sandbox, GRACE).await.unwrap();
+}
+
+async fn a_turn_is_hinted_counted_by_a_drain_and_found_by_a_new_platform() {
+    let ground = Ground::demo();
+    let driver = created(&ground).await;
+    let sandbox = &ground.sandbox;
+    let id = |text: &str| format!("0199f0a0-7b5c-7c3e-9d2f-{text:0>12}");
+    let text = "while [ ! -e go ]; do sleep 0.02; done";
+    let call = Call::ThreadCreate(ThreadCreate {
+        thread: id("1").parse().unwrap(),
+        parent: None,
+        project: String::new(),
+        agent: Some("shell".to_owned()),
+        title: None,
+        prompt: Some(Prompt::text(id("2").parse().unwrap(), text)),
+    });
+    assert!(driver.deliver(sandbox, &call).await.unwrap().changed);
+    // By hints alone, without a look.
+    let glanced = async |driver: &ProcessDriver, turns| {
+        let turns_of = |seen| match seen {
+            Seen::Present(present) => Some(present.host.turns),
+            Seen::Absent | Seen::Unknown => None,
+        };
+        let seen = async {
+            while turns_of(driver.glance(sandbox)) != Some(turns) {
+                driver.next_hint().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), seen).await.expect("the turns are hinted");
+    };
+    glanced(&driver, 1).await;
+    assert_eq!(driver.drain(sandbox, Duration::from_secs(1)).await.unwrap(), 1);
+    driver.drain(sandbox, Duration::ZERO).await.unwrap();
+
+    drop(driver);
+    let driver = ground.driver();
+    assert_eq!(present(&driver, &ground).await.host.turns, 1);
+    assert!(!driver.deliver(sandbox, &call).await.unwrap().changed);
+    fs::write(ground.workspace().join("go"), "").unwrap();
+    glanced(&driver, 0).await;
+    assert_eq!(driver.drain(sandbox, Duration::from_secs(1)).await.unwrap(), 0);
+    driver.stop(sandbox, GRACE).await.unwrap();
+}
+
+async fn the_host_is_reached_over_the_control_socket() {
+    let ground = Ground::demo();
+    let driver = created(&ground).await;
+    let Some(Upstream::Broker { authority, basic, .. }) =
+        driver.upstream(&ground.sandbox, &SurfaceName::host())
+    else {
+        panic!("a broker")
+    };
+    assert_eq!((authority.as_str(), basic), ("host", None));
+    driver.stop(&ground.sandbox, GRACE).await.unwrap();
+    assert!(driver.upstream(&ground.sandbox, &SurfaceName::host()).is_none());
 }

@@ -22,6 +22,7 @@ fn main() -> ExitCode {
         subcommand::TETHER => wakeful_envd::agent::tether(args),
         subcommand::PROBE => wakeful_envd::probe_isolation(io::stdin().lock(), io::stdout()),
         "demo" => demo(),
+        "alone" => alone(&args.collect::<Vec<_>>()),
         "run" => run_in_terminal(&args.collect::<Vec<_>>()),
         "stub" => stub(&args.collect::<Vec<_>>()),
         _ => ExitCode::from(64),
@@ -34,6 +35,26 @@ fn variable(name: &str) -> Option<String> {
 
 fn port() -> u16 {
     variable("PORT").and_then(|port| port.parse().ok()).unwrap_or(0)
+}
+
+/// `alone WORKSPACE STATE LISTEN [LABEL]`: a host of its own, with an agent `fake` that is none.
+fn alone(args: &[OsString]) -> ExitCode {
+    let text = |at: usize| args.get(at).and_then(|arg| arg.to_str());
+    let path = |at: usize| text(at).map(std::path::PathBuf::from);
+    let (Some(workspace), Some(state)) = (path(0), path(1)) else { return ExitCode::from(64) };
+    let Some(listen) = text(2).and_then(|listen| listen.parse().ok()) else {
+        return ExitCode::from(64);
+    };
+    wakeful_envd::alone::alone_blocking(wakeful_envd::alone::AloneOptions {
+        workspace,
+        listen,
+        agents: [("fake".to_owned(), "exit 3".to_owned())].into(),
+        default_agent: Some("shell".to_owned()),
+        label: text(3).unwrap_or_default().to_owned(),
+        public: None,
+        state,
+        variables: std::env::vars_os().collect(),
+    })
 }
 
 fn demo() -> ExitCode {

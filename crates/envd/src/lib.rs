@@ -16,13 +16,19 @@
 //! The environment server stands beside that: [`thread`] is the log of what agents did and everything
 //! derived from it, [`agent`] runs them, [`credential`] decides who may look and act, and [`host`] is
 //! what clients reach.
+//!
+//! It runs in two places. Inside a sandbox `environment` opens it next to the surfaces, hands
+//! connections to it over by the control socket, and tells the platform how it is used. On somebody's
+//! machine [`alone`] listens for paired clients itself.
 
 pub mod agent;
+pub mod alone;
 mod bounded_log;
 mod budget;
 mod control;
 pub mod credential;
 pub mod demo;
+mod environment;
 mod exec;
 pub mod host;
 mod isolation;

@@ -15,6 +15,7 @@ use wakeful_wire::sandbox::{SandboxSpec, run_dir};
 
 use crate::{
     control::Control,
+    environment::Environment,
     isolation,
     journal::Journal,
     lock::{self, LockError},
@@ -99,9 +100,18 @@ fn start(stdin: impl Read) -> Result<(), StartError> {
     runtime.block_on(async {
         let listener =
             UnixListener::from_std(listener).map_err(system("watching the control socket"))?;
-        let supervisor = Supervisor::new(Arc::clone(&spec), surroundings, isolation, journal)
-            .map_err(system("listening for signals"))?;
-        let control = Control::new(&spec.secret, supervisor.status(), supervisor.events());
+        let variables = surroundings.variables(&spec);
+        let environment = Environment::open(&spec, variables, journal.clone());
+        let supervisor = Supervisor::new(
+            Arc::clone(&spec),
+            surroundings,
+            isolation,
+            journal,
+            environment.clone(),
+        )
+        .map_err(system("listening for signals"))?;
+        let control =
+            Control::new(&spec.secret, supervisor.status(), supervisor.events(), environment);
         tokio::spawn(control.serve(listener));
         supervisor.run().await;
         Ok(())
@@ -128,7 +138,7 @@ fn make_private_dir(path: &Path) -> io::Result<()> {
 }
 
 /// Binds a socket that only this user can connect to, from its first moment.
-fn bind_private(path: &Path) -> io::Result<StdUnixListener> {
+pub(crate) fn bind_private(path: &Path) -> io::Result<StdUnixListener> {
     let before = rustix::process::umask(Mode::from_raw_mode(0o177));
     let bound = StdUnixListener::bind(path);
     rustix::process::umask(before);

@@ -12,12 +12,24 @@
 //! 2. Every gateway is told. It first kills its cached verdicts and then answers whether anything
 //!    of its own is in flight. A request that was admitted from a cache just before is in flight,
 //!    so the answer is "busy" and the suspend is given up; one that comes after must ask.
+//!    The sandbox is asked as well, as one holder more: only it knows of the turns of its agents,
+//!    since a client's socket at its host holds nothing. It counts the turns that run and the
+//!    commands that are just being carried out; from then on, for a limited time, commands wait.
 //! 3. Only when all have answered "drained", *stopping* is committed, again on the sequence: a
 //!    touch, an upload or a lease that was reported meanwhile makes it lose.
 //!
 //! So in every interleaving either the request is counted before the point of no return, or it asks
 //! after it and is held through one more wake. It is never cut. The simulation in the crate `sim`
 //! runs tens of thousands of these interleavings.
+//!
+//! A command at the host likewise: either its turn was counted and the suspend is given up, or it
+//! waits. When the stop comes, what waits is refused as not taken, and its client sends it again
+//! through one more wake; when the suspend is given up, it goes on. The hold lasts until gateways
+//! are waited for no longer, and some seconds more for the commit and the first word of the stop;
+//! whoever plans relies on the answer only up to there, and a sandbox that gives none is busy. What
+//! remains is a platform that ends between the commit of *stopping* and its first word to the
+//! sandbox, and comes back after the hold: a turn that began meanwhile is interrupted by the stop,
+//! and its prompt is in the log.
 //!
 //! # A lost clock is not an idle clock
 //!

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use wakeful_wire::{
     SurfaceName,
-    sandbox::{IsolationInForce, SurfaceStatus},
+    sandbox::{HostUse, IsolationInForce, SurfaceStatus},
 };
 
 /// Everything that a plan is told of the world.
@@ -14,7 +14,8 @@ pub struct Observation {
     pub seen: Seen,
     /// Why the last step for this sandbox failed, if it did.
     pub fault: Option<StartFault>,
-    /// What the gateways answered to the drain of the record's stop.
+    /// What the gateways, and for an idle suspend the sandbox, answered to the drain of the
+    /// record's stop.
     pub drained: Drained,
 }
 
@@ -54,6 +55,8 @@ pub struct Present {
     pub surfaces: BTreeMap<SurfaceName, SurfaceStatus>,
     /// What isolation is in force.
     pub isolation: IsolationInForce,
+    /// How its environment server is used.
+    pub host: HostUse,
 }
 
 /// Why a start failed.
@@ -65,13 +68,15 @@ pub struct StartFault {
     pub permanent: bool,
 }
 
-/// What the gateways answered to a drain.
+/// What the holders that a drain asks answered to it: every gateway, and for an idle suspend the
+/// sandbox itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Drained {
     /// Not all have answered.
     Pending,
-    /// At least one holds something open.
+    /// At least one holds something open, or runs a turn.
     Busy,
-    /// Every gateway answered that nothing is in flight, and admits nothing more from its cache.
+    /// Every gateway answered that nothing is in flight, and admits nothing more from its cache; the
+    /// sandbox answered that no turn runs, and begins none while its hold lasts, which it still does.
     Yes,
 }

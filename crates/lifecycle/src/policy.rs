@@ -32,6 +32,10 @@ pub struct Policy {
     pub stop_grace: Duration,
     /// How soon a step that failed is tried again.
     pub step_retry: Duration,
+    /// How long one turn of an agent keeps its environment awake at most.
+    pub turn_limit: Duration,
+    /// How often what is held open is reported again, and touches its clock.
+    pub keepalive_interval: Duration,
 }
 
 impl Policy {
@@ -48,6 +52,12 @@ impl Policy {
     #[must_use]
     pub fn idle_min(&self) -> Duration {
         self.idle_agent.min(self.idle_app)
+    }
+
+    /// How long a report of something held lasts unless it is repeated: two and a half intervals.
+    #[must_use]
+    pub fn lease_time(&self) -> Duration {
+        self.keepalive_interval * 5 / 2
     }
 
     /// The pause after `failed` starts in a row: none after the first success, then doubling.
@@ -75,6 +85,8 @@ impl Default for Policy {
             drain_deadline: Duration::from_secs(10),
             stop_grace: Duration::from_secs(5),
             step_retry: Duration::from_secs(1),
+            turn_limit: Duration::from_secs(6 * 3_600),
+            keepalive_interval: Duration::from_secs(60),
         }
     }
 }

@@ -6,12 +6,16 @@ use async_trait::async_trait;
 use wakeful_lifecycle::{
     Guard, Record, SandboxRef, Seen,
     port::{
-        Commit, Driver, DriverError, Launch, LeaseReport, Loaded, LogTail, ProjectRow, Store,
-        StoreError, Tombstone, Touch,
+        Commit, DeliverError, Driver, DriverError, Launch, LeaseReport, Loaded, LogTail,
+        ProjectRow, Store, StoreError, Tombstone, Touch,
     },
     testing::{MemoryStore, ScriptedDriver},
 };
-use wakeful_wire::{EnvId, HolderId, ProjectId, SurfaceName, Timestamp, UserName, gate::Upstream};
+use wakeful_wire::{
+    EnvId, HolderId, ProjectId, SurfaceName, Timestamp, UserName,
+    gate::Upstream,
+    rpc::{Call, Taken},
+};
 
 use crate::seed::Seed;
 
@@ -181,6 +185,14 @@ impl Driver for GappyDriver {
         surface: &SurfaceName,
     ) -> Result<(), DriverError> {
         gap!(self, self.inner.start_surface(sandbox, surface))
+    }
+
+    async fn drain(&self, sandbox: &SandboxRef, hold: Duration) -> Result<u32, DriverError> {
+        gap!(self, self.inner.drain(sandbox, hold))
+    }
+
+    async fn deliver(&self, sandbox: &SandboxRef, call: &Call) -> Result<Taken, DeliverError> {
+        gap!(self, self.inner.deliver(sandbox, call))
     }
 
     async fn logs(

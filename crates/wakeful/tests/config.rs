@@ -44,6 +44,7 @@ fn nothing_configured_means_the_documented_defaults() {
     assert_eq!(config.idle.agent, Duration::from_secs(30 * 60));
     assert_eq!(config.idle.app, Duration::from_secs(10 * 60));
     assert_eq!(config.idle.floor, Duration::from_secs(5 * 60));
+    assert_eq!(config.idle.turn_limit, Duration::from_secs(6 * 3_600));
     assert_eq!(config.proxy.ws_keepalive_interval, Duration::from_secs(60));
     assert_eq!(config.proxy.held_per_environment, 16_384);
     assert_eq!(config.proxy.held_total, 65_536);
@@ -95,6 +96,7 @@ fn every_setting_can_be_set_in_each_layer() {
         ("idle.agent", "31m", "'31m'"),
         ("idle.app", "11m", "'11m'"),
         ("idle.floor", "6m", "'6m'"),
+        ("idle.turn_limit", "7h", "'7h'"),
         ("proxy.ws_keepalive_interval", "30s", "'30s'"),
         ("proxy.held_per_environment", "5", "5"),
         ("proxy.held_total", "70000", "70000"),
@@ -138,7 +140,7 @@ fn faults_name_their_place_their_key_and_the_remedy() {
             "`isolation.limits.file` is no known key; did you mean `files`?",
         ),
         ("[wake]\nfloor = '1m'\n", "`wake.floor` is no known key; `idle.floor` is one"),
-        ("[idle]\nqqqqqq = 1\n", "known here: agent, app, floor"),
+        ("[idle]\nqqqqqq = 1\n", "known here: agent, app, floor, turn_limit"),
         ("idle = '5m'\n", "`idle` is a string, but must be a table"),
         (
             "[idle]\napp = 10\n",
@@ -199,6 +201,18 @@ fn a_floor_below_five_keepalive_intervals_is_refused_with_both_values() {
         ("WAKEFUL_IDLE_AGENT", "1s"),
     ];
     assert!(resolve("", &short, &[]).is_ok());
+}
+
+#[test]
+fn a_turn_limit_below_a_minute_is_refused() {
+    for limit in ["0", "0s", "59s"] {
+        let message = resolve(&format!("[idle]\nturn_limit = '{limit}'\n"), &[], &[])
+            .unwrap_err()
+            .to_string();
+        assert!(message.contains("`idle.turn_limit`"), "{message}");
+    }
+    let config = resolve("[idle]\nturn_limit = '1m'\n", &[], &[]).unwrap();
+    assert_eq!(config.idle.turn_limit, Duration::from_secs(60));
 }
 
 #[test]

@@ -104,6 +104,7 @@ pub struct ClockView {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LeaseView {
     /// The surface.
+    #[serde(deserialize_with = "crate::name::addressed")]
     pub surface: SurfaceName,
     /// What is open.
     pub kind: LeaseKind,
@@ -169,6 +170,7 @@ pub enum AwakeBecause {
     /// Something is open.
     Lease {
         /// The surface.
+        #[serde(deserialize_with = "crate::name::addressed")]
         surface: SurfaceName,
         /// What is open.
         what: LeaseKind,

@@ -82,6 +82,7 @@ pub struct EnsureRequest {
     /// The environment.
     pub env: EnvId,
     /// The surface asked for; starts it if it is lazy.
+    #[serde(deserialize_with = "crate::name::addressed")]
     pub surface: SurfaceName,
     /// Who asks.
     pub principal: Option<Principal>,
@@ -176,6 +177,7 @@ pub struct FailureReport {
     /// The environment.
     pub env: EnvId,
     /// The surface.
+    #[serde(deserialize_with = "crate::name::addressed")]
     pub surface: SurfaceName,
     /// The sandbox that the failed request went to.
     pub sandbox: SandboxUid,
@@ -227,6 +229,7 @@ pub struct ActivityReport {
     /// The environment.
     pub env: EnvId,
     /// The surface; its clock is the one that the gate would touch.
+    #[serde(deserialize_with = "crate::name::addressed")]
     pub surface: SurfaceName,
     /// Who counts.
     pub holder: HolderId,

@@ -38,6 +38,8 @@ pub const TOKEN_PATH: &str = "/oauth/token";
 pub const TICKET_PATH: &str = "/ticket";
 /// The name of the socket below the host's address.
 pub const SOCKET_PATH: &str = "/rpc";
+/// The name of the endpoint that makes pairing codes, below the host's address.
+pub const PAIRING_PATH: &str = "/pairing";
 /// The header in which a gateway states the public address below which a host is reached, without
 /// a slash at its end. A gateway removes it from whatever a client sends.
 pub const PUBLIC_ADDRESS_HEADER: &str = "wakeful-public-address";
@@ -154,6 +156,35 @@ impl fmt::Debug for TicketResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TicketResponse")
             .field("expires_in", &self.expires_in)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Asks for a pairing code for another client. The host must be able to be
+/// [paired with](capability::PAIRING).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PairingRequest {
+    /// A label for the session, if the client that enters gives none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// What the client may do, at most what the asker may; absent: the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scopes: Option<Scopes>,
+}
+
+/// A pairing code.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PairingAnswer {
+    /// The code, as it is shown to a person.
+    pub code: String,
+    /// When it ends.
+    pub expires_at: Timestamp,
+}
+
+impl fmt::Debug for PairingAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PairingAnswer")
+            .field("expires_at", &self.expires_at)
             .finish_non_exhaustive()
     }
 }

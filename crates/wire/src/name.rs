@@ -130,6 +130,16 @@ name! {
 }
 
 impl SurfaceName {
+    /// Checks a text that names something to reach, where `host` may stand beside what templates
+    /// declare.
+    ///
+    /// # Errors
+    /// As for [`Self::new`], which is for declarations.
+    pub fn addressed(text: &str) -> Result<Self, NameError> {
+        let host = Self::host();
+        if text == host.as_str() { Ok(host) } else { Self::new(text) }
+    }
+
     /// The agent surface, path-routed.
     #[must_use]
     pub fn agent() -> Self {
@@ -149,9 +159,30 @@ impl SurfaceName {
     }
 }
 
+/// Reads a surface in a message about a running environment, where it may be `host`
+/// ([`SurfaceName::addressed`]).
+pub(crate) fn addressed<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<SurfaceName, D::Error> {
+    let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+    SurfaceName::addressed(&text)
+        .map_err(|error| serde::de::Error::custom(format_args!("`{text}` {error}")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn host_is_addressed_and_never_declared() {
+        assert_eq!(SurfaceName::addressed("host"), Ok(SurfaceName::host()));
+        assert_eq!(SurfaceName::addressed("app"), Ok(SurfaceName::app()));
+        assert_eq!(SurfaceName::addressed("Host"), Err(NameError::Character));
+        assert!(serde_json::from_str::<SurfaceName>(r#""host""#).is_err());
+        let dial = r#"{"dial":{"surface":"host"}}"#;
+        let dial: crate::sandbox::AskKind = serde_json::from_str(dial).unwrap();
+        assert_eq!(dial, crate::sandbox::AskKind::Dial { surface: SurfaceName::host() });
+    }
 
     #[test]
     fn names_hold_only_what_a_host_label_holds() {

@@ -211,6 +211,7 @@ pub enum AskKind {
     /// [`Refusal::NotReady`] until it answers.
     Dial {
         /// The surface.
+        #[serde(deserialize_with = "crate::name::addressed")]
         surface: SurfaceName,
     },
     /// Start a lazy surface, or one that was given up.

@@ -94,10 +94,15 @@ impl Engine {
         };
         let settled =
             |state: &SurfaceState| matches!(state, SurfaceState::Ready | SurfaceState::GivenUp);
+        let host = match present.host.fault {
+            Some(_) => SurfaceState::GivenUp,
+            None => SurfaceState::Ready,
+        };
         present
             .surfaces
             .into_iter()
             .map(|(name, status)| (name, status.state))
+            .chain([(SurfaceName::host(), host)])
             .filter(|(_, state)| settled(state))
             .collect()
     }

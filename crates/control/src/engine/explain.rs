@@ -6,6 +6,7 @@ use wakeful_lifecycle::port::Loaded;
 use wakeful_wire::{
     ClockKind, EnvId, Phase,
     api::{AwakeBecause, Explain},
+    gate::LeaseKind,
     time::millis,
 };
 
@@ -74,6 +75,9 @@ fn awake_sentence(because: &[AwakeBecause], sleeps_in_ms: Option<u64>) -> String
         .filter_map(|reason| match reason {
             AwakeBecause::Lease { surface, what, count, .. } => {
                 let plural = if *count == 1 { "" } else { "s" };
+                if *what == LeaseKind::Turn {
+                    return Some(format!("{count} running turn{plural} of an agent"));
+                }
                 Some(format!("{count} open {}{plural} on {surface}", what.as_str()))
             }
             AwakeBecause::Clock { .. } => None,
@@ -106,7 +110,7 @@ fn short(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wakeful_wire::{SurfaceName, Timestamp, gate::LeaseKind};
+    use wakeful_wire::{SurfaceName, Timestamp};
 
     #[test]
     fn the_sentence_names_what_is_open_before_when_it_sleeps() {
@@ -118,6 +122,14 @@ mod tests {
         };
         let text = sentence(Phase::Ready, &[lease], None);
         assert!(text.contains("2 open sockets on app"), "{text}");
+        let lease = AwakeBecause::Lease {
+            surface: SurfaceName::host(),
+            what: LeaseKind::Turn,
+            count: 1,
+            since: Timestamp(0),
+        };
+        let text = sentence(Phase::Ready, &[lease], None);
+        assert!(text.contains("1 running turn of an agent"), "{text}");
         let text = sentence(Phase::Ready, &[], Some(29 * 60_000));
         assert_eq!(text, "Sleeps in 29 min unless somebody comes.");
     }

@@ -97,10 +97,8 @@ impl Engine {
             return Ok(answer_nothing());
         };
         let record = &loaded.record;
-        // What belongs to another is not there (W31). The gateway has checked the same.
-        let may_see =
-            request.principal.as_ref().is_none_or(|principal| principal.user == record.owner);
-        if !may_see {
+        // The gateway has checked the same.
+        if !may_see(request, record) {
             return Ok(answer_nothing());
         }
         let reference = record.sandbox.as_ref().map(|sandbox| sandbox.reference(record.id));
@@ -156,17 +154,13 @@ impl Engine {
         let store = &self.inner.parts.store;
         for _ in 0..RACES_MAX {
             let Some(loaded) = store.load(request.env).await? else { return Ok(None) };
-            let foreign = request
-                .principal
-                .as_ref()
-                .is_some_and(|principal| principal.user != loaded.record.owner);
-            let Some(surface) = self.surface(&loaded.record.template, &request.surface) else {
+            let Some(clock) = self.gate_clock(&loaded.record.template, &request.surface) else {
                 return Ok(Some(loaded));
             };
-            if !request.intent || foreign {
+            if !request.intent || !may_see(request, &loaded.record) {
                 return Ok(Some(loaded));
             }
-            let touch = Touch { clock: surface.clock(&request.surface), now: self.now() };
+            let touch = Touch { clock, now: self.now() };
             // The touch reads the phase in its own transaction: either it comes before a suspend's
             // commit, which then loses, or it sees that suspend.
             let Some(loaded) = store.touch(request.env, touch).await? else { return Ok(None) };
@@ -287,7 +281,25 @@ impl Engine {
 
     /// The clock that visits of this surface feed, by the one mapping that the gate uses too.
     pub(super) fn clock_of(&self, template: &TemplateName, surface: &SurfaceName) -> ClockKind {
-        self.surface(template, surface).map_or(ClockKind::Agent, |declared| declared.clock(surface))
+        self.gate_clock(template, surface).unwrap_or(ClockKind::Agent)
+    }
+
+    /// The clock that the gate touches. `None`: the environment has no such surface.
+    fn gate_clock(&self, template: &TemplateName, surface: &SurfaceName) -> Option<ClockKind> {
+        if *surface == SurfaceName::host() {
+            return Some(ClockKind::Agent);
+        }
+        self.surface(template, surface).map(|declared| declared.clock(surface))
+    }
+}
+
+/// Whether whoever asks may know of this surface. What belongs to another is not there (W31), and
+/// the host of an environment is its owner's alone. A declared surface may be public, which the
+/// gateway has checked.
+fn may_see(request: &EnsureRequest, record: &Record) -> bool {
+    match &request.principal {
+        Some(principal) => principal.user == record.owner,
+        None => request.surface != SurfaceName::host(),
     }
 }
 

@@ -20,6 +20,7 @@ mod metrics;
 mod projects;
 mod reap;
 mod sweep;
+mod turns;
 mod view;
 mod worker;
 
@@ -184,6 +185,7 @@ pub(crate) struct Inner {
     /// Who counts the leases of this process: uploads.
     holder: HolderId,
     holds: Mutex<hold::Holds>,
+    turns: Mutex<turns::Turns>,
     /// Woken when something may have become due sooner than the sweep thinks.
     sweep: Notify,
     closing: watch::Sender<bool>,
@@ -205,6 +207,7 @@ impl Engine {
             settled: Mutex::default(),
             holder: HolderId::from_uuid(uuid::Uuid::new_v4()),
             holds: Mutex::default(),
+            turns: Mutex::default(),
             sweep: Notify::new(),
             closing: watch::channel(false).0,
         };
@@ -249,6 +252,7 @@ impl Engine {
             () = self.sweep() => {}
             () = self.reap_at_times() => {}
             () = self.report_holds() => {}
+            () = self.report_turns() => {}
             _ = closing.wait_for(|closing| *closing) => {}
         }
         Ok(())

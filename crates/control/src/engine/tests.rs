@@ -12,7 +12,7 @@ use std::{
 use async_trait::async_trait;
 use wakeful_lifecycle::{
     Command, FreshSandbox, Intent, Policy, StartFault,
-    port::StoreError,
+    port::{Store, StoreError},
     testing::{MemoryWorkspaces, ScriptedDriver, a_fresh_sandbox, a_holder, a_project, an_env},
 };
 use wakeful_wire::{
@@ -30,6 +30,8 @@ use super::{
     Surroundings,
 };
 use crate::store::{Database, SqliteStore};
+
+mod turns;
 
 const T0: u64 = 1_800_000_000_000;
 
@@ -63,8 +65,8 @@ struct World {
     driver: Arc<ScriptedDriver>,
     workspaces: Arc<MemoryWorkspaces>,
     time: Arc<TestTime>,
-    database: Database,
-    _dir: tempfile::TempDir,
+    store: Arc<dyn Store>,
+    _dir: Option<tempfile::TempDir>,
 }
 
 fn template() -> Template {
@@ -82,16 +84,20 @@ impl World {
     async fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let database = Database::open(&dir.path().join("wakeful.db")).await.unwrap();
+        Self::over(Arc::new(SqliteStore::new(database)), Some(dir))
+    }
+
+    fn over(store: Arc<dyn Store>, dir: Option<tempfile::TempDir>) -> Self {
         let driver = ScriptedDriver::new();
         let workspaces = Arc::new(MemoryWorkspaces::new());
         let time = Arc::new(TestTime(AtomicU64::new(T0)));
-        let engine = build(&database, &driver, &workspaces, &time);
-        Self { engine, driver, workspaces, time, database, _dir: dir }
+        let engine = build(&store, &driver, &workspaces, &time);
+        Self { engine, driver, workspaces, time, store, _dir: dir }
     }
 
     /// The platform's process is gone with everything in memory, and another one starts.
     fn restart(&mut self) {
-        self.engine = build(&self.database, &self.driver, &self.workspaces, &self.time);
+        self.engine = build(&self.store, &self.driver, &self.workspaces, &self.time);
         self.run();
     }
 
@@ -135,7 +141,7 @@ impl World {
 }
 
 fn build(
-    database: &Database,
+    store: &Arc<dyn Store>,
     driver: &Arc<ScriptedDriver>,
     workspaces: &Arc<MemoryWorkspaces>,
     time: &Arc<TestTime>,
@@ -149,7 +155,7 @@ fn build(
         retention: Duration::from_secs(7 * 24 * 3600),
     };
     let parts = Parts {
-        store: Arc::new(SqliteStore::new(database.clone())),
+        store: Arc::clone(store),
         driver: Arc::clone(driver) as _,
         workspaces: Arc::clone(workspaces) as _,
         launch: Arc::new(NoVariables),

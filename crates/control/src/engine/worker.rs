@@ -5,7 +5,7 @@ use wakeful_lifecycle::{
     plan,
     port::{Commit, DriverError, Launch, Loaded, Touch},
 };
-use wakeful_wire::{EnvId, Timestamp};
+use wakeful_wire::{EnvId, Timestamp, sandbox::HostSpec, time::millis};
 
 use super::{Engine, EngineError, SuspendLabels};
 
@@ -84,6 +84,7 @@ impl Engine {
             if observation.seen != Seen::Unknown {
                 self.forget_faults(&loaded.record);
             }
+            self.notice_turns(&loaded, &observation.seen);
             return Ok(Some(made.steps));
         }
         Err(EngineError::Contended)
@@ -107,9 +108,9 @@ impl Engine {
         let draining = stop.filter(|stop| matches!(stop.stage, StopStage::Draining { .. }));
         let Some(stop) = draining else { return Drained::Pending };
         if !self.inner.drains.lock().is_under_way(record.id, stop.decided) {
-            self.begin_drain(record.id, stop.decided, stop.forced());
+            self.begin_drain(record, stop.decided, stop.forced());
         }
-        self.inner.drains.lock().state(record.id, stop.decided)
+        self.inner.drains.lock().state(record.id, stop.decided, self.now())
     }
 
     fn forget_faults(&self, before: &Record) {
@@ -169,9 +170,14 @@ impl Engine {
         self.publish_change(&base.record, &Loaded { record: next.clone(), clocks });
         for step in &made.steps {
             // Asked for by whoever committed it: no later plan asks again.
-            if let Step::Drain { env, decided, forced } = step {
-                self.begin_drain(*env, *decided, *forced);
+            if let Step::Drain { decided, forced, .. } = step {
+                self.begin_drain(next, *decided, *forced);
             }
+        }
+        self.release_drained(&base.record, next);
+        let uid = |record: &Record| record.sandbox.as_ref().map(|sandbox| sandbox.uid);
+        if uid(&base.record) != uid(next) {
+            self.sandbox_changed(next.id);
         }
         Ok(true)
     }
@@ -253,12 +259,22 @@ impl Engine {
         variables.extend(self.platform_variables(&record));
         variables.extend(own.variables);
         let workspace = parts.workspaces.create(env).await.map_err(|error| internal(&error))?;
+        let project =
+            parts.store.project(record.project).await.map_err(|error| internal(&error))?;
+        let title = project.map(|(row, _)| row.title).unwrap_or_default();
+        let host = HostSpec {
+            label: format!("{title} ({})", record.slug),
+            default_agent: Some(template.default_agent().to_owned()),
+            turn_limit_ms: millis(self.policy().turn_limit),
+            activity_interval_ms: millis(self.policy().keepalive_interval),
+        };
         Ok(Launch {
             sandbox: sandbox.clone(),
             workspace,
             template: template.as_ref().clone(),
             variables,
             basic_password: own.basic_password,
+            host,
         })
     }
 

@@ -6,7 +6,9 @@ use wakeful_lifecycle::{
     Clock, Clocks, Guard, Lease, Record,
     port::{Commit, LeaseReport, Loaded, ProjectRow, Store, StoreError, Tombstone, Touch},
 };
-use wakeful_wire::{ActivitySeq, EnvId, HolderId, ProjectId, Timestamp, UserName, gate::LeaseKind};
+use wakeful_wire::{
+    ActivitySeq, EnvId, HolderId, ProjectId, SurfaceName, Timestamp, UserName, gate::LeaseKind,
+};
 
 use super::database::{Database, failed};
 
@@ -63,7 +65,7 @@ fn lease(row: &SqliteRow) -> Result<Lease, StoreError> {
     let count: i64 = row.try_get("count").map_err(failed)?;
     Ok(Lease {
         holder: text("holder")?.parse().map_err(failed)?,
-        surface: text("surface")?.parse().map_err(failed)?,
+        surface: SurfaceName::addressed(&text("surface")?).map_err(failed)?,
         kind: lease_kind(&text("kind")?)?,
         count: u32::try_from(count).map_err(failed)?,
         since: stamp(row, "since")?.unwrap_or_default(),

@@ -94,6 +94,7 @@ fn policy() -> Policy {
         drain_deadline: seconds(10),
         stop_grace: seconds(5),
         step_retry: seconds(5),
+        ..Policy::default()
     }
 }
 

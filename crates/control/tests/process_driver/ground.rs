@@ -131,6 +131,7 @@ impl Ground {
             template: self.template.clone(),
             variables: BTreeMap::new(),
             basic_password: "password".to_owned(),
+            host: wakeful_wire::sandbox::HostSpec::default(),
         }
     }
 

@@ -113,7 +113,7 @@ async fn insist(port: u16) -> io::Result<TcpStream> {
 /// Sends `reply` with the descriptor. The descriptor is non-blocking, which the receiver shares.
 pub(super) async fn pass(
     stream: &UnixStream,
-    descriptor: &TcpStream,
+    descriptor: &impl AsFd,
     reply: &Reply,
 ) -> io::Result<()> {
     let line = line::encode(reply)?;

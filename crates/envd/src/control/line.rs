@@ -8,7 +8,7 @@ use wakeful_wire::sandbox::LINE_MAX;
 
 /// Reads one line, without its end. `None` when it exceeds [`LINE_MAX`] bytes or its sender leaves
 /// before its end.
-pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<Vec<u8>> {
+pub(crate) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<Vec<u8>> {
     let mut line = Vec::new();
     let mut buffer = [0; 4096];
     loop {
@@ -27,14 +27,14 @@ pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<Vec<u8
 }
 
 /// One value as a line.
-pub(super) fn encode(value: &impl Serialize) -> io::Result<Vec<u8>> {
+pub(crate) fn encode(value: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(value)?;
     line.push(b'\n');
     Ok(line)
 }
 
 /// Writes one value as a line.
-pub(super) async fn write(
+pub(crate) async fn write(
     stream: &mut (impl AsyncWrite + Unpin),
     value: &impl Serialize,
 ) -> io::Result<()> {

@@ -1,10 +1,10 @@
 //! The control socket: what the platform asks of this sandbox.
 
 mod dial;
-mod line;
+pub(crate) mod line;
 mod unproven;
 
-use std::{sync::Arc, time::Duration};
+use std::{os::fd::AsFd, sync::Arc, time::Duration};
 
 use subtle::ConstantTimeEq;
 use tokio::{
@@ -12,9 +12,12 @@ use tokio::{
     net::{UnixListener, UnixStream},
     sync::{Semaphore, mpsc, oneshot, watch},
 };
-use wakeful_wire::sandbox::{Ask, AskKind, EnvdStatus, Refusal, Reply};
+use wakeful_wire::{
+    SurfaceName,
+    sandbox::{Ask, AskKind, EnvdStatus, Refusal, Reply},
+};
 
-use crate::supervisor::Event;
+use crate::{environment::Environment, supervisor::Event};
 use dial::Dials;
 use unproven::{Trial, Unproven};
 
@@ -38,6 +41,7 @@ pub(crate) struct Control {
     places: Arc<Semaphore>,
     line: Arc<Semaphore>,
     dials: Arc<Dials>,
+    environment: Environment,
 }
 
 impl std::fmt::Debug for Control {
@@ -51,6 +55,7 @@ impl Control {
         secret: &str,
         status: watch::Receiver<Arc<EnvdStatus>>,
         events: mpsc::Sender<Event>,
+        environment: Environment,
     ) -> Self {
         Self {
             secret: secret.into(),
@@ -59,6 +64,7 @@ impl Control {
             places: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
             line: Arc::new(Semaphore::new(WAITING_MAX)),
             dials: Arc::default(),
+            environment,
         }
     }
 
@@ -111,6 +117,12 @@ impl Control {
     async fn answer(mut self, mut stream: UnixStream, ask: AskKind) {
         let reply = match ask {
             AskKind::Watch => return self.watch(stream).await,
+            AskKind::Dial { surface } if surface == SurfaceName::host() => {
+                match self.environment.dial() {
+                    Ok(theirs) => return hand_over(&stream, &theirs).await,
+                    Err(refusal) => Reply::Refused(refusal),
+                }
+            }
             AskKind::Dial { surface } => {
                 let port = self.ask(|answer| Event::Dial { surface, answer }).await;
                 let dialled = match port {
@@ -118,11 +130,7 @@ impl Control {
                     Err(refusal) => Err(refusal),
                 };
                 match dialled {
-                    Ok(upstream) => {
-                        let sending = dial::pass(&stream, &upstream, &Reply::Done);
-                        let _left = tokio::time::timeout(LINE_TIME, sending).await;
-                        return;
-                    }
+                    Ok(upstream) => return hand_over(&stream, &upstream).await,
                     Err(refusal) => Reply::Refused(refusal),
                 }
             }
@@ -132,7 +140,16 @@ impl Control {
                     Err(refusal) => Reply::Refused(refusal),
                 }
             }
-            AskKind::Drain { .. } | AskKind::Deliver { .. } => Reply::Refused(Refusal::Unknown),
+            AskKind::Drain { hold_ms } => {
+                match self.environment.drain(Duration::from_millis(hold_ms)) {
+                    Ok(turns) => Reply::Drained { turns },
+                    Err(refusal) => Reply::Refused(refusal),
+                }
+            }
+            AskKind::Deliver { call } => match self.environment.deliver(*call).await {
+                Ok(taken) => Reply::Taken(taken),
+                Err(refusal) => Reply::Refused(refusal),
+            },
             AskKind::Status => {
                 let status = self.status.borrow().as_ref().clone();
                 Reply::Status(status)
@@ -181,6 +198,12 @@ impl Control {
             }
         }
     }
+}
+
+/// Sends a connected descriptor. Who does not take it in time goes without.
+async fn hand_over(stream: &UnixStream, connected: &impl AsFd) {
+    let sending = dial::pass(stream, connected, &Reply::Done);
+    let _left = tokio::time::timeout(LINE_TIME, sending).await;
 }
 
 async fn write(stream: &mut UnixStream, reply: &Reply) -> bool {

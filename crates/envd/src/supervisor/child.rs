@@ -41,10 +41,27 @@ impl Surroundings {
         Ok(Self { inherited, program: std::env::current_exe()? })
     }
 
+    /// The variables of every process of the sandbox, the later ones winning: what is inherited,
+    /// `HOME` and `TMPDIR`, the spec's own, then what the platform itself sets (`WAKEFUL_…`).
+    pub(crate) fn variables(&self, spec: &SandboxSpec) -> Vec<(OsString, OsString)> {
+        let mut variables: Vec<(OsString, OsString)> =
+            self.inherited.iter().map(|(name, value)| (name.into(), value.clone())).collect();
+        let mut set = |name: &str, value: OsString| variables.push((name.into(), value));
+        set("HOME", spec.workspace.clone().into());
+        set("TMPDIR", spec.run_dir.join(run_dir::TMP).into());
+        for (name, value) in &spec.env_vars {
+            set(name, value.into());
+        }
+        set("WAKEFUL_BIN", self.program.clone().into());
+        set("WAKEFUL_ENVIRONMENT", spec.env.to_string().into());
+        set(MARKER, spec.sandbox.to_string().into());
+        set(RUN_MARKER, spec.run_dir.clone().into());
+        variables
+    }
+
     /// Runs a surface's command with its output going to `log`. Must be called on the first thread.
     ///
-    /// The environment, the later ones winning: what is inherited, `HOME` and `TMPDIR`, the spec's own
-    /// variables, then what the platform itself sets (`PORT`, `WAKEFUL_…`).
+    /// Beside [`Self::variables`] it finds `PORT`, and the pair of its `auth` if there is one.
     ///
     /// # Errors
     /// When no process or pipe can be had.
@@ -64,15 +81,8 @@ impl Surroundings {
             .arg(&surface.command)
             .current_dir(&spec.workspace)
             .env_clear()
-            .envs(self.inherited.iter().map(|(name, value)| (name, value)))
-            .env("HOME", &spec.workspace)
-            .env("TMPDIR", spec.run_dir.join(run_dir::TMP))
-            .envs(&spec.env_vars)
+            .envs(self.variables(spec))
             .env("PORT", port.to_string())
-            .env("WAKEFUL_BIN", &self.program)
-            .env("WAKEFUL_ENVIRONMENT", spec.env.to_string())
-            .env(MARKER, spec.sandbox.to_string())
-            .env(RUN_MARKER, &spec.run_dir)
             .stdin(Stdio::null())
             .stdout(writer.try_clone()?)
             .stderr(writer);

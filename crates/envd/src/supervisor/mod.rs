@@ -14,7 +14,7 @@ use tokio::{
 };
 use wakeful_wire::{
     SurfaceName,
-    sandbox::{EnvdStatus, IsolationInForce, Refusal, SandboxSpec, run_dir},
+    sandbox::{EnvdStatus, HostUse, IsolationInForce, Refusal, SandboxSpec, run_dir},
     template::Start,
 };
 
@@ -22,6 +22,7 @@ pub(crate) use child::Surroundings;
 
 use crate::{
     budget::BudgetPolicy,
+    environment::Environment,
     journal::Journal,
     port::{Port, Ports},
     probe::Probe,
@@ -86,6 +87,8 @@ pub(crate) struct Supervisor {
     origin: Instant,
     ports: Ports,
     surfaces: BTreeMap<SurfaceName, Run>,
+    environment: Environment,
+    usage: watch::Receiver<HostUse>,
     status: watch::Sender<Arc<EnvdStatus>>,
     sender: mpsc::Sender<Event>,
     events: mpsc::Receiver<Event>,
@@ -104,6 +107,7 @@ impl Supervisor {
         surroundings: Surroundings,
         isolation: IsolationInForce,
         journal: Journal,
+        environment: Environment,
     ) -> io::Result<Self> {
         let (sender, events) = mpsc::channel(EVENTS_MAX);
         let logs = spec.run_dir.join(run_dir::LOGS);
@@ -131,7 +135,7 @@ impl Supervisor {
             surfaces: BTreeMap::new(),
             isolation: isolation.clone(),
             stopping: false,
-            host: wakeful_wire::sandbox::HostUse::default(),
+            host: HostUse::default(),
         }));
         let mut supervisor = Self {
             ports: Ports::new(spec.sandbox),
@@ -141,6 +145,8 @@ impl Supervisor {
             isolation,
             origin: Instant::now(),
             surfaces,
+            usage: environment.usage(),
+            environment,
             status,
             sender,
             events,
@@ -184,6 +190,8 @@ impl Supervisor {
                     None => break Duration::ZERO,
                 },
                 _ = self.child_ended.recv() => self.reap(),
+                // Published by the next round.
+                Ok(()) = self.usage.changed() => {}
                 _ = terminate.recv() => break self.own_grace(),
                 _ = interrupt.recv() => break self.own_grace(),
                 _ = hangup.recv() => break self.own_grace(),
@@ -349,7 +357,7 @@ impl Supervisor {
                 .collect(),
             isolation: self.isolation.clone(),
             stopping,
-            host: wakeful_wire::sandbox::HostUse::default(),
+            host: self.usage.borrow().clone(),
         };
         self.status.send_if_modified(|current| {
             let changed = **current != status;

@@ -17,7 +17,7 @@ use rustix::{
     process::{Pid, Signal},
 };
 use wakeful_wire::{
-    SandboxUid,
+    SandboxUid, SurfaceName,
     sandbox::{
         Ask, AskKind, EnvdStatus, Isolation, Limits, MARKER, Refusal, Reply, SandboxSpec,
         SurfaceState, run_dir, subcommand,
@@ -99,6 +99,18 @@ impl Ground {
         Self { dir, spec }
     }
 
+    /// Ground for the next sandbox of the same environment: its workspace, and a run directory of
+    /// its own. Made while `self` lives.
+    pub(crate) fn next(&self) -> Self {
+        let mut next = Self::new(&[]);
+        next.spec = SandboxSpec {
+            sandbox: next.spec.sandbox,
+            run_dir: next.spec.run_dir.clone(),
+            ..self.spec.clone()
+        };
+        next
+    }
+
     /// Starts `envd` and gives it its spec.
     pub(crate) fn start(self) -> Sandbox {
         let mut envd = self.spawn();
@@ -173,12 +185,7 @@ impl Sandbox {
     }
 
     fn connect(&self, secret: &str, ask: AskKind) -> UnixStream {
-        let mut stream = UnixStream::connect(self.run_dir().join(run_dir::SOCKET)).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let mut line = serde_json::to_vec(&Ask { secret: secret.to_owned(), ask }).unwrap();
-        line.push(b'\n');
-        stream.write_all(&line).unwrap();
-        stream
+        connect(&self.run_dir().join(run_dir::SOCKET), secret, ask)
     }
 
     pub(crate) fn ask_with(&self, secret: &str, ask: AskKind) -> Reply {
@@ -215,42 +222,32 @@ impl Sandbox {
         self.wait_for(surface, SurfaceState::Ready).surfaces[surface].pid.unwrap().cast_signed()
     }
 
-    /// Asks for a connection to a surface.
+    /// Asks for a connection to a surface's program.
     pub(crate) fn dial(&self, surface: &str) -> Result<TcpStream, Refusal> {
-        let ask = AskKind::Dial { surface: surface.parse().unwrap() };
-        let stream = self.connect(&self.ground.spec.secret, ask);
-        let mut bytes = [0; 4096];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
-        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-        let received = rustix::net::recvmsg(
-            &stream,
-            &mut [IoSliceMut::new(&mut bytes)],
-            &mut ancillary,
-            RecvFlags::CMSG_CLOEXEC,
-        )
-        .unwrap();
-        let fds: Vec<OwnedFd> = ancillary
-            .drain()
-            .filter_map(|message| {
-                if let RecvAncillaryMessage::ScmRights(fds) = message { Some(fds) } else { None }
-            })
-            .flatten()
-            .collect();
-        match serde_json::from_slice(&bytes[..received.bytes]).unwrap() {
-            Reply::Done => {
-                let [fd] = <[OwnedFd; 1]>::try_from(fds).unwrap();
-                let stream = TcpStream::from(fd);
-                stream.set_nonblocking(false).unwrap();
-                stream.set_read_timeout(Some(PATIENCE)).unwrap();
-                Ok(stream)
-            }
-            Reply::Refused(refusal) => {
-                assert!(fds.is_empty());
-                Err(refusal)
-            }
-            Reply::Status(_) | Reply::Drained { .. } | Reply::Taken(_) => {
-                panic!("no answer to a dial")
-            }
+        let stream = TcpStream::from(dial_any(
+            &self.run_dir().join(run_dir::SOCKET),
+            &self.ground.spec.secret,
+            surface.parse().unwrap(),
+        )?);
+        stream.set_nonblocking(false).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Ok(stream)
+    }
+
+    /// Asks for a connection to the host.
+    pub(crate) fn dial_host(&self) -> Result<UnixStream, Refusal> {
+        self.host_dialler()()
+    }
+
+    /// What asks for connections to the host, also once the sandbox is gone.
+    pub(crate) fn host_dialler(&self) -> impl Fn() -> Result<UnixStream, Refusal> + use<> {
+        let socket = self.run_dir().join(run_dir::SOCKET);
+        let secret = self.ground.spec.secret.clone();
+        move || {
+            let stream = UnixStream::from(dial_any(&socket, &secret, SurfaceName::host())?);
+            stream.set_nonblocking(false).unwrap();
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            Ok(stream)
         }
     }
 
@@ -280,6 +277,50 @@ impl Sandbox {
             .into_iter()
             .filter(|pid| *pid != self.envd.id().cast_signed())
             .collect()
+    }
+}
+
+/// Sends an ask.
+fn connect(socket: &Path, secret: &str, ask: AskKind) -> UnixStream {
+    let mut stream = UnixStream::connect(socket).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut line = serde_json::to_vec(&Ask { secret: secret.to_owned(), ask }).unwrap();
+    line.push(b'\n');
+    stream.write_all(&line).unwrap();
+    stream
+}
+
+fn dial_any(socket: &Path, secret: &str, surface: SurfaceName) -> Result<OwnedFd, Refusal> {
+    let stream = connect(socket, secret, AskKind::Dial { surface });
+    let mut bytes = [0; 4096];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let received = rustix::net::recvmsg(
+        &stream,
+        &mut [IoSliceMut::new(&mut bytes)],
+        &mut ancillary,
+        RecvFlags::CMSG_CLOEXEC,
+    )
+    .unwrap();
+    let fds: Vec<OwnedFd> = ancillary
+        .drain()
+        .filter_map(|message| {
+            if let RecvAncillaryMessage::ScmRights(fds) = message { Some(fds) } else { None }
+        })
+        .flatten()
+        .collect();
+    match serde_json::from_slice(&bytes[..received.bytes]).unwrap() {
+        Reply::Done => {
+            let [fd] = <[OwnedFd; 1]>::try_from(fds).unwrap();
+            Ok(fd)
+        }
+        Reply::Refused(refusal) => {
+            assert!(fds.is_empty());
+            Err(refusal)
+        }
+        Reply::Status(_) | Reply::Drained { .. } | Reply::Taken(_) => {
+            panic!("no answer to a dial")
+        }
     }
 }
 

@@ -3,7 +3,13 @@
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use async_trait::async_trait;
-use wakeful_wire::{EnvId, SurfaceName, gate::Upstream, template::Template};
+use wakeful_wire::{
+    EnvId, Problem, SurfaceName,
+    gate::Upstream,
+    rpc::{Call, Taken},
+    sandbox::HostSpec,
+    template::Template,
+};
 
 use crate::{SandboxRef, Seen, StartFault};
 
@@ -20,6 +26,8 @@ pub struct Launch {
     pub variables: BTreeMap<String, String>,
     /// The password for surfaces with `auth = "basic"`.
     pub basic_password: String,
+    /// What its environment server is set up with.
+    pub host: HostSpec,
 }
 
 impl std::fmt::Debug for Launch {
@@ -48,6 +56,18 @@ impl DriverError {
     pub fn permanent(reason: impl Into<String>) -> Self {
         Self { fault: StartFault { reason: reason.into(), permanent: true } }
     }
+}
+
+/// A call was not delivered to a sandbox's environment server.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DeliverError {
+    /// The host will never take it as it is: sending it again is refused again.
+    #[error("the host refuses it: {}", .0.detail.as_deref().unwrap_or(&.0.title))]
+    Refused(Problem),
+    /// Not now, for this reason. Whether it was taken may be unknown: it is sent again, also to
+    /// another incarnation, and a call that was taken before is answered so.
+    #[error("{0}")]
+    Later(String),
 }
 
 /// The end of a log.
@@ -99,6 +119,29 @@ pub trait Driver: Send + Sync + 'static {
         sandbox: &SandboxRef,
         surface: &SurfaceName,
     ) -> Result<(), DriverError>;
+
+    /// Asks the sandbox whether anything runs in its threads, and has it begin nothing for `hold`
+    /// from when it hears of it: what is asked of its host meanwhile waits, and is refused as not
+    /// taken should the stop come. Returns the turns that run within their limit, counting
+    /// what is just being begun. 0 is a promise for as long as the hold lasts. A further ask
+    /// replaces the hold of the one before; [`Duration::ZERO`] ends it. At most a minute counts.
+    ///
+    /// Two asks for one sandbox that are under way at once may arrive in either order.
+    ///
+    /// A sandbox of an older release, whose `envd` has no host, runs no turns.
+    ///
+    /// # Errors
+    /// When there is no such sandbox, or it gave no answer; the hold may have begun all the same.
+    async fn drain(&self, sandbox: &SandboxRef, hold: Duration) -> Result<u32, DriverError>;
+
+    /// Has the sandbox's host carry out a call that was kept for it (`thread.create` or
+    /// `thread.prompt`), and returns when what it caused is durable. Idempotent by the ids in the
+    /// call, across incarnations too. May take half a minute: it waits for the host to open and
+    /// for the end of a hold.
+    ///
+    /// # Errors
+    /// [`DeliverError`] says whether it makes sense to send it again.
+    async fn deliver(&self, sandbox: &SandboxRef, call: &Call) -> Result<Taken, DeliverError>;
 
     /// The end of a surface's log of an environment, also after its sandbox has ended: at most
     /// `max` bytes, or those after position `from`.

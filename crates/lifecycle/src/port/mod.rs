@@ -5,6 +5,6 @@ mod driver;
 mod store;
 mod workspaces;
 
-pub use driver::{Driver, DriverError, Launch, LogTail};
+pub use driver::{DeliverError, Driver, DriverError, Launch, LogTail};
 pub use store::{Commit, LeaseReport, Loaded, ProjectRow, Store, StoreError, Tombstone, Touch};
 pub use workspaces::{WorkspaceEntry, WorkspaceError, Workspaces};

@@ -4,6 +4,7 @@ pub mod contract;
 mod memory_store;
 mod memory_workspaces;
 mod scripted_driver;
+mod scripted_host;
 
 pub use memory_store::MemoryStore;
 pub use memory_workspaces::MemoryWorkspaces;
@@ -13,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use wakeful_wire::{
     EnvId, Generation, HolderId, ProjectId, SandboxUid, Slug, TemplateName, Timestamp, UserName,
+    rpc::ThreadId,
 };
 
 use crate::{FreshSandbox, Record, Secret, port::ProjectRow};
@@ -37,6 +39,12 @@ pub fn an_env() -> EnvId {
 #[must_use]
 pub fn a_holder() -> HolderId {
     numbered(2, draw()).parse().expect("the text has the shape of an id")
+}
+
+/// A thread that no other call returns.
+#[must_use]
+pub fn a_thread() -> ThreadId {
+    numbered(4, draw()).parse().expect("the text has the shape of an id")
 }
 
 /// A uid and a secret that no other call returns.

@@ -8,16 +8,18 @@ use std::{
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::Instant};
 use wakeful_wire::{
     EnvId, SandboxUid, SurfaceName,
     gate::Upstream,
-    sandbox::{SurfaceState, SurfaceStatus},
+    rpc::{Call, Taken},
+    sandbox::{HostSpec, SurfaceState, SurfaceStatus},
 };
 
+use super::scripted_host::ScriptedHost;
 use crate::{
     Present, SandboxRef, Seen, StartFault,
-    port::{Driver, DriverError, Launch, LogTail},
+    port::{DeliverError, Driver, DriverError, Launch, LogTail},
 };
 
 /// A driver without processes. By default a sandbox is ready as soon as it is created.
@@ -25,6 +27,7 @@ use crate::{
 pub struct ScriptedDriver {
     state: Mutex<State>,
     hint: Notify,
+    /// Whatever a call waits for may have come.
     turn: Notify,
 }
 
@@ -40,6 +43,8 @@ struct State {
     holding_stops: bool,
     blind: bool,
     slow: bool,
+    launched: BTreeMap<EnvId, HostSpec>,
+    host: ScriptedHost,
 }
 
 impl ScriptedDriver {
@@ -89,7 +94,105 @@ impl ScriptedDriver {
     /// The sandboxes of an environment vanish, as by `kill -9`.
     pub fn kill(&self, env: EnvId) {
         self.state.lock().sandboxes.retain(|_, (sandbox, _)| sandbox.env != env);
+        self.turn.notify_waiters();
         self.tell(env);
+    }
+
+    /// What the host of an environment's last sandbox was set up with.
+    #[must_use]
+    pub fn launched(&self, env: EnvId) -> Option<HostSpec> {
+        self.state.lock().launched.get(&env).cloned()
+    }
+
+    /// Every sandbox of an environment runs this many turns.
+    pub fn set_turns(&self, env: EnvId, turns: u32) {
+        self.change(env, |present| present.host.turns = turns);
+    }
+
+    /// Somebody uses the host of an environment's sandboxes.
+    pub fn use_host(&self, env: EnvId) {
+        self.change(env, |present| present.host.activity += 1);
+    }
+
+    /// The host of an environment's sandboxes does not serve for this reason, or does again.
+    pub fn set_host_fault(&self, env: EnvId, fault: Option<&str>) {
+        self.change(env, |present| present.host.fault = fault.map(str::to_owned));
+    }
+
+    /// While deaf, a sandbox gives no answer to a drain, which holds nothing then.
+    pub fn deaf_to_drains(&self, deaf: bool) {
+        self.state.lock().host.deaf = deaf;
+    }
+
+    /// Deliveries are refused with this, or taken again.
+    pub fn refuse_deliveries(&self, refusal: Option<DeliverError>) {
+        self.state.lock().host.refusal = refusal;
+    }
+
+    /// The calls that an environment's host has taken, each once, in order.
+    #[must_use]
+    pub fn delivered(&self, env: EnvId) -> Vec<Call> {
+        self.state.lock().host.delivered(env)
+    }
+
+    /// The drains that were asked for and answered: of which sandbox, and for how long.
+    #[must_use]
+    pub fn drains(&self) -> Vec<(SandboxUid, Duration)> {
+        self.state.lock().host.drains.clone()
+    }
+
+    /// Somebody sends a command to the host of a sandbox. It waits while a drain holds. True: it is
+    /// durable, and its turn runs until [`Self::end_turn`]. False: it was not taken, since the
+    /// sandbox is gone.
+    pub async fn begin_turn(&self, sandbox: SandboxUid, command: u64) -> bool {
+        self.wait_out_hold(sandbox).await;
+        let env = {
+            let mut state = self.state.lock();
+            let State { sandboxes, host, .. } = &mut *state;
+            let Some((there, present)) = sandboxes.get_mut(&sandbox) else { return false };
+            present.host.turns += 1;
+            host.commands.entry(there.env).or_default().push(command);
+            there.env
+        };
+        self.tell(env);
+        true
+    }
+
+    /// A turn of a sandbox has ended. Nothing, where the sandbox has.
+    pub fn end_turn(&self, sandbox: SandboxUid) {
+        let env = match self.state.lock().sandboxes.get_mut(&sandbox) {
+            Some((there, present)) => {
+                present.host.turns = present.host.turns.saturating_sub(1);
+                there.env
+            }
+            None => return,
+        };
+        self.tell(env);
+    }
+
+    /// The commands that an environment's host has taken, in order: what is in its workspace.
+    #[must_use]
+    pub fn commands(&self, env: EnvId) -> Vec<u64> {
+        self.state.lock().host.commands.get(&env).cloned().unwrap_or_default()
+    }
+
+    /// Waits until no drain holds the sandbox, or there is none.
+    async fn wait_out_hold(&self, sandbox: SandboxUid) {
+        loop {
+            let turn = self.turn.notified();
+            tokio::pin!(turn);
+            turn.as_mut().enable();
+            let until = {
+                let state = self.state.lock();
+                let held = state.host.held_until(sandbox, Instant::now());
+                held.filter(|_| state.sandboxes.contains_key(&sandbox))
+            };
+            let Some(until) = until else { return };
+            tokio::select! {
+                () = turn => {}
+                () = tokio::time::sleep_until(until) => {}
+            }
+        }
     }
 
     /// How many creates were called.
@@ -158,6 +261,7 @@ impl Driver for ScriptedDriver {
         if let Some(fault) = state.faults.pop_front() {
             return Err(DriverError { fault });
         }
+        state.launched.insert(launch.sandbox.env, launch.host.clone());
         let ready = !state.slow;
         let surfaces = launch
             .template
@@ -194,7 +298,13 @@ impl Driver for ScriptedDriver {
     async fn stop(&self, sandbox: &SandboxRef, _grace: Duration) -> Result<(), DriverError> {
         self.state.lock().stops += 1;
         self.wait_while(|state| state.holding_stops).await;
-        self.state.lock().sandboxes.remove(&sandbox.uid);
+        {
+            let mut state = self.state.lock();
+            state.sandboxes.remove(&sandbox.uid);
+            state.host.forget(sandbox.uid);
+        }
+        // Whatever its host held back is refused.
+        self.turn.notify_waiters();
         Ok(())
     }
 
@@ -212,6 +322,29 @@ impl Driver for ScriptedDriver {
         match self.look(sandbox) {
             Seen::Present(_) => Ok(()),
             Seen::Absent | Seen::Unknown => Err(DriverError::passing("no such sandbox")),
+        }
+    }
+
+    async fn drain(&self, sandbox: &SandboxRef, hold: Duration) -> Result<u32, DriverError> {
+        let Seen::Present(present) = self.look(sandbox) else {
+            return Err(DriverError::passing("no such sandbox"));
+        };
+        {
+            let mut state = self.state.lock();
+            if state.host.deaf {
+                return Err(DriverError::passing("it does not answer"));
+            }
+            state.host.hold(sandbox.uid, hold, Instant::now());
+        }
+        self.turn.notify_waiters();
+        Ok(present.host.turns)
+    }
+
+    async fn deliver(&self, sandbox: &SandboxRef, call: &Call) -> Result<Taken, DeliverError> {
+        self.wait_out_hold(sandbox.uid).await;
+        match self.look(sandbox) {
+            Seen::Present(_) => self.state.lock().host.take(sandbox.env, call),
+            Seen::Absent | Seen::Unknown => Err(DeliverError::Later("no such sandbox".into())),
         }
     }
 

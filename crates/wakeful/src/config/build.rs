@@ -164,6 +164,7 @@ fn assemble(
         agent: values.duration("idle.agent"),
         app: values.duration("idle.app"),
         floor: values.duration("idle.floor"),
+        turn_limit: values.duration("idle.turn_limit"),
     };
     let keepalive = values.duration("proxy.ws_keepalive_interval");
     if idle.floor < keepalive * 5 {

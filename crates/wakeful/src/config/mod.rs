@@ -124,6 +124,8 @@ pub struct Idle {
     /// The least that either may be, wherever people set it. At least five times
     /// [`Proxy::ws_keepalive_interval`].
     pub floor: Duration,
+    /// How long one turn of an agent keeps its environment awake at most; at least a minute.
+    pub turn_limit: Duration,
 }
 
 /// `[proxy]`: the data plane.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::{
     kind::Kind,
-    schema::{SURFACE, TEMPLATE},
+    schema::{AGENT, SURFACE, TEMPLATE},
     setting::{Declaration, SETTINGS},
 };
 use crate::env::{COMMANDS, SANDBOX, Variable};
@@ -36,9 +36,11 @@ pub fn configuration() -> String {
         }
     }
     page.push_str(TEMPLATES);
-    for (heading, fields) in
-        [("`[templates.NAME]`", TEMPLATE), ("`[templates.NAME.surfaces.NAME]`", SURFACE)]
-    {
+    for (heading, fields) in [
+        ("`[templates.NAME]`", TEMPLATE),
+        ("`[templates.NAME.agents.NAME]`", AGENT),
+        ("`[templates.NAME.surfaces.NAME]`", SURFACE),
+    ] {
         let _ = write!(page, "\n### {heading}\n\n");
         for field in fields {
             let _ = writeln!(page, "- `{}`: {}", field.key, one_line_each(field.about, "  "));

@@ -3,7 +3,7 @@
 //!
 //! The types in `wakeful_wire::template` say the same to serde; a test holds the two together.
 
-use wakeful_wire::{SurfaceName, TemplateName};
+use wakeful_wire::{SurfaceName, TemplateName, template::SHELL_AGENT};
 
 use super::{check, kind::Check};
 
@@ -98,12 +98,48 @@ pub const TEMPLATE: &[Field] = &[
                 An environment's own variables and secrets override them.",
     },
     Field {
+        key: "agents",
+        shape: Shape::Map(agent, &Shape::Table(AGENT), AGENTS_MAX),
+        example: r#"agents.opencode = { command = "opencode acp", title = "OpenCode" }"#,
+        about: "The agents that threads can be made with: a table for each, by name. \
+                The built-in `shell`, which runs each prompt as a command, needs no entry.",
+    },
+    Field {
+        key: "default_agent",
+        shape: Shape::Text(default_agent),
+        example: r#"default_agent = "opencode""#,
+        about: "The agent of a thread for which nobody chose one. \
+                Where absent: the only entry of `agents`, else `shell`.",
+    },
+    Field {
         key: "surfaces",
         shape: Shape::Map(surface, &Shape::Table(SURFACE), SURFACES_MAX),
         example: r#"surfaces.app = { command = "python3 -m http.server $PORT" }"#,
         about: "The ways in: a table for each, by name. \
                 `agent`, `app`, `vscode` and `db` have hosts of their own kind; \
                 any other is reached as `{environment}-{surface}.on.{domain}`.",
+    },
+];
+
+/// The most agents that a template may have.
+const AGENTS_MAX: usize = 32;
+/// The longest name of an agent, in characters.
+const AGENT_NAME_MAX: usize = 26;
+
+/// The keys of `[templates.NAME.agents.NAME]`.
+pub const AGENT: &[Field] = &[
+    Field {
+        key: "command",
+        shape: Shape::Text(command),
+        example: r#"command = "opencode acp""#,
+        about: "The shell command that is run in the workspace. \
+                It must speak ACP on its standard input and output.",
+    },
+    Field {
+        key: "title",
+        shape: Shape::Text(title),
+        example: r#"title = "OpenCode""#,
+        about: "A title for people; the agent's name where absent.",
     },
 ];
 
@@ -269,6 +305,29 @@ fn surface(text: &str) -> Result<(), String> {
     SurfaceName::new(text).map(|_| ()).map_err(|why| format!("is `{text}`: a surface's name {why}"))
 }
 
+fn agent_name(text: &str) -> Result<(), String> {
+    let fits = (1..=AGENT_NAME_MAX).contains(&text.len())
+        && text.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-'));
+    if fits {
+        Ok(())
+    } else {
+        Err(format!(
+            "an agent's name is 1 to {AGENT_NAME_MAX} lower-case letters, digits and hyphens"
+        ))
+    }
+}
+
+fn agent(text: &str) -> Result<(), String> {
+    if text == SHELL_AGENT {
+        return Err("is built in and needs no entry".to_owned());
+    }
+    agent_name(text)
+}
+
+fn default_agent(text: &str) -> Result<(), String> {
+    agent_name(text).map_err(|why| format!("is `{text}`: {why}"))
+}
+
 /// A name that `[templates.NAME]` may have.
 pub(crate) fn template(text: &str) -> Result<(), String> {
     TemplateName::new(text).map(|_| ()).map_err(|why| format!("a template's name {why}"))
@@ -322,7 +381,7 @@ fn authority(text: &str) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use wakeful_wire::template::{Surface, Template};
+    use wakeful_wire::template::{Agent, Surface, Template};
 
     use super::*;
 
@@ -331,7 +390,7 @@ mod tests {
         value: serde_json::Value,
     ) -> Vec<String> {
         let message = serde_json::from_value::<T>(value).unwrap_err().to_string();
-        let (_, expected) = message.split_once("expected one of").unwrap();
+        let (_, expected) = message.split_once("expected ").unwrap();
         let mut names: Vec<_> = expected.split('`').skip(1).step_by(2).map(str::to_owned).collect();
         names.sort();
         names
@@ -351,6 +410,10 @@ mod tests {
         assert_eq!(
             known_here(SURFACE),
             known_to_serde::<Surface>(serde_json::json!({ "command": "x", "zz": 1 }))
+        );
+        assert_eq!(
+            known_here(AGENT),
+            known_to_serde::<Agent>(serde_json::json!({ "command": "x", "zz": 1 }))
         );
     }
 

@@ -31,6 +31,7 @@ impl Declaration {
 
 const MILLI: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
 const YEAR: Duration = Duration::from_secs(365 * 86_400);
 
@@ -134,6 +135,14 @@ pub const SETTINGS: &[Declaration] = &[
         about: "The least that people may set as an idle timeout. \
                 At least five times `proxy.ws_keepalive_interval`, so that what is open touches \
                 its clock several times before it could run out.",
+    },
+    Declaration {
+        key: "idle.turn_limit",
+        kind: Kind::Duration { min: MINUTE, max: YEAR },
+        default: "6h",
+        example: r#"[idle] turn_limit = "6h""#,
+        about: "How long one turn of an agent keeps an environment awake at most. \
+                A turn that runs longer goes on, but no longer counts as activity.",
     },
     Declaration {
         key: "proxy.ws_keepalive_interval",

@@ -151,12 +151,14 @@ fn has_command(template: &Table) -> bool {
     })
 }
 
-/// Lays `above` over `base`. `env` and `surfaces` are merged by name.
+/// Lays `above` over `base`. `env`, `agents` and `surfaces` are merged by name.
 fn merge(mut base: Table, above: Table) -> Table {
     for (key, node) in above {
         let below = base.get_mut(&key).map(|below| &mut below.value);
         match (key.as_str(), below, node.value) {
-            ("env", Some(Value::Table(below)), Value::Table(inner)) => below.extend(inner),
+            ("env" | "agents", Some(Value::Table(below)), Value::Table(inner)) => {
+                below.extend(inner);
+            }
             ("surfaces", Some(Value::Table(below)), Value::Table(inner)) => {
                 for (name, surface) in inner {
                     lay_surface(below, name, surface);
@@ -259,6 +261,23 @@ mod tests {
     }
 
     #[test]
+    fn a_template_adds_agents_to_those_it_extends_and_chooses_one() {
+        let templates = resolve_text(
+            "[templates.mine]\nextends = 'opencode'\ndefault_agent = 'shell'\n\
+             [templates.mine.agents.other]\ncommand = 'other acp'\n",
+        )
+        .unwrap();
+        let mine = &templates["mine"];
+        assert_eq!(mine.agents.keys().collect::<Vec<_>>(), ["opencode", "other"]);
+        assert_eq!(mine.default_agent(), "shell");
+        assert_eq!(templates["opencode"].default_agent(), "opencode");
+        assert_eq!(templates["demo"].default_agent(), "shell");
+        let longest = "a".repeat(26);
+        let text = format!("[templates.demo.agents.{longest}]\ncommand = 'x'\n");
+        assert!(resolve_text(&text).unwrap()["demo"].agents.contains_key(&longest));
+    }
+
+    #[test]
     fn what_is_wrong_with_a_template_is_said_with_its_path_and_an_example() {
         let surface = "[templates.t.surfaces.app]\ncommand = 'x'\n";
         let table = [
@@ -305,6 +324,30 @@ mod tests {
             ),
             ("[templates.t.surfaces.app]\nstart = 'lazy'\n".to_owned(), "needs a `command`"),
             ("[templates.t.surfaces.host]\ncommand = 'x'\n".to_owned(), "is reserved"),
+            (
+                format!("[templates.t.agents.a]\ncomand = 'x'\n{surface}"),
+                "`templates.t.agents.a.comand` is no known key; did you mean `command`?",
+            ),
+            (format!("[templates.t.agents.a]\ntitle = 'x'\n{surface}"), "needs a `command`"),
+            (
+                format!("[templates.t.agents.A]\ncommand = 'x'\n{surface}"),
+                "lower-case letters, digits and hyphens",
+            ),
+            (
+                format!("[templates.t.agents.{}]\ncommand = 'x'\n{surface}", "a".repeat(27)),
+                "1 to 26",
+            ),
+            (
+                format!("[templates.t.agents.shell]\ncommand = 'x'\n{surface}"),
+                "is built in and needs no entry",
+            ),
+            (
+                format!(
+                    "[templates.t]\ndefault_agent = 'opencod'\n\
+                     [templates.t.agents.opencode]\ncommand = 'x'\n{surface}"
+                ),
+                "which is no agent of this template; did you mean `opencode`?",
+            ),
             ("[templates.t.surfaces.A]\ncommand = 'x'\n".to_owned(), "lower-case"),
             ("[templates.T]\n".to_owned(), "lower-case"),
             (

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use wakeful_wire::template::SHELL_AGENT;
+
 use super::{
     fault::Faults,
     nearest::suggestion,
@@ -101,8 +103,8 @@ impl Walk<'_> {
     }
 }
 
-/// What a template must be beside its keys: surfaces that can be started, a home that exists, a
-/// readiness that is one thing. `table` is the template after merging.
+/// What a template must be beside its keys: surfaces and agents that can be started, a home and
+/// a default agent that exist, a readiness that is one thing. `table` is the template after merging.
 pub(crate) fn whole(key: &str, place: &str, table: &Table, faults: &mut Faults) {
     let none = BTreeMap::new();
     let surfaces = table.get("surfaces").and_then(Node::as_table).unwrap_or(&none);
@@ -122,6 +124,23 @@ pub(crate) fn whole(key: &str, place: &str, table: &Table, faults: &mut Faults) 
             place,
             format!("{key}.home"),
             format!("is `{home}`, which is no surface of this template{hint}"),
+        );
+    }
+    let agents = table.get("agents").and_then(Node::as_table).unwrap_or(&none);
+    for (name, node) in agents {
+        if node.as_table().is_some_and(|agent| !agent.contains_key("command")) {
+            faults.add(place, format!("{key}.agents.{name}"), "needs a `command`");
+        }
+    }
+    if let Some(agent) = table.get("default_agent").and_then(Node::as_text)
+        && agent != SHELL_AGENT
+        && !agents.contains_key(agent)
+    {
+        let known = agents.keys().map(String::as_str).chain([SHELL_AGENT]);
+        faults.add(
+            place,
+            format!("{key}.default_agent"),
+            format!("is `{agent}`, which is no agent of this template{}", suggestion(agent, known)),
         );
     }
     for (name, node) in surfaces {

@@ -16,6 +16,8 @@ pub(super) fn engine(config: &Config, hosts: &Hosts) -> EngineConfig {
     let policy = Policy {
         idle_agent: config.idle.agent,
         idle_app: config.idle.app,
+        turn_limit: config.idle.turn_limit,
+        keepalive_interval: config.proxy.ws_keepalive_interval,
         start_attempts: config.start.attempts,
         start_timeout: config.start.timeout,
         ..Policy::default()

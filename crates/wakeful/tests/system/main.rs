@@ -13,3 +13,4 @@ mod journey;
 mod real_programs;
 mod sleep;
 mod support;
+mod turns;

@@ -37,6 +37,7 @@ mod ask;
 mod burial;
 mod cgroup;
 mod hints;
+mod host;
 mod leftovers;
 mod logs;
 mod look;
@@ -59,11 +60,12 @@ use std::{
 use async_trait::async_trait;
 use wakeful_lifecycle::{
     SandboxRef, Seen,
-    port::{Driver, DriverError, Launch, LogTail},
+    port::{DeliverError, Driver, DriverError, Launch, LogTail},
 };
 use wakeful_wire::{
     EnvId, SurfaceName,
     gate::Upstream,
+    rpc::{Call, Taken},
     sandbox::{AskKind, EnvdStatus, Isolation, Refusal, Reply, SurfaceState, subcommand},
     template::Template,
 };
@@ -288,14 +290,19 @@ impl Driver for ProcessDriver {
 
     fn upstream(&self, sandbox: &SandboxRef, surface: &SurfaceName) -> Option<Upstream> {
         let (dir, status) = self.known(sandbox)?;
-        let surface = status.surfaces.get(surface)?;
-        if status.stopping || surface.state != SurfaceState::Ready {
+        if status.stopping {
             return None;
         }
+        let authority = if *surface == SurfaceName::host() {
+            host::authority(&status)?
+        } else {
+            let surface = status.surfaces.get(surface)?;
+            (surface.state == SurfaceState::Ready).then(|| format!("127.0.0.1:{}", surface.port))?
+        };
         Some(Upstream::Broker {
             socket: dir.socket(),
             secret: sandbox.secret.0.clone(),
-            authority: format!("127.0.0.1:{}", surface.port),
+            authority,
             basic: None,
         })
     }
@@ -316,6 +323,14 @@ impl Driver for ProcessDriver {
             Ok(_) => Err(DriverError::passing("it is being taken down")),
             Err(error) => Err(DriverError::passing(error.to_string())),
         }
+    }
+
+    async fn drain(&self, sandbox: &SandboxRef, hold: Duration) -> Result<u32, DriverError> {
+        host::drain(&self.runs.dir(sandbox.uid), &sandbox.secret, hold).await
+    }
+
+    async fn deliver(&self, sandbox: &SandboxRef, call: &Call) -> Result<Taken, DeliverError> {
+        host::deliver(&self.runs.dir(sandbox.uid), &sandbox.secret, call).await
     }
 
     async fn logs(

@@ -55,6 +55,7 @@ pub(super) fn seen(status: &EnvdStatus) -> Seen {
         stopping: status.stopping,
         surfaces: status.surfaces.clone(),
         isolation: status.isolation.clone(),
+        host: status.host.clone(),
     })
 }
 

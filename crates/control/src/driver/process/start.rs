@@ -30,10 +30,7 @@ impl ProcessDriver {
             isolation: self.isolation.clone(),
             stop_grace_ms: wakeful_wire::time::millis(self.stop_grace),
             agents: launch.template.agents.clone(),
-            host: wakeful_wire::sandbox::HostSpec {
-                default_agent: Some(launch.template.default_agent().to_owned()),
-                ..Default::default()
-            },
+            host: launch.host.clone(),
         }
     }
 
