@@ -9,6 +9,7 @@ pub mod cmd;
 pub mod config;
 pub mod doctor;
 pub mod env;
+pub mod host;
 pub mod output;
 pub mod telemetry;
 pub mod up;

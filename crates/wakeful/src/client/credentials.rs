@@ -1,12 +1,6 @@
 //! The file in which `wakeful login` keeps tokens, readable by its owner alone.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    io::{self, Write as _},
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
-    path::Path,
-};
+use std::{collections::BTreeMap, fs, io, path::Path};
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
@@ -56,18 +50,7 @@ impl Credentials {
     /// # Errors
     /// It cannot be written.
     pub fn store(&self, file: &Path) -> anyhow::Result<()> {
-        let directory = file.parent().unwrap_or_else(|| Path::new("."));
-        let write = || -> io::Result<()> {
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-            let temporary = directory.join(format!(".credentials.{}", std::process::id()));
-            let _ = fs::remove_file(&temporary);
-            let mut new =
-                fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
-            new.write_all(serde_json::to_string_pretty(self)?.as_bytes())?;
-            new.sync_all()?;
-            fs::rename(&temporary, file)
-        };
-        write().with_context(|| format!("{} cannot be written", file.display()))
+        super::private_file::write(file, serde_json::to_string_pretty(self)?.as_bytes())
     }
 }
 

@@ -1,6 +1,7 @@
 //! The client of a server's public API that the commands share.
 
 pub mod credentials;
+pub mod private_file;
 pub mod resolve;
 pub mod sse;
 
@@ -181,6 +182,12 @@ impl Client {
     #[must_use]
     pub fn server(&self) -> String {
         origin(&self.base)
+    }
+
+    /// The HTTP client itself, for requests that are no API calls.
+    #[must_use]
+    pub const fn http(&self) -> &reqwest::Client {
+        &self.http
     }
 
     /// The token in use.
