@@ -32,7 +32,7 @@ use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::Semaphore,
 };
-use wakeful_wire::{HostId, host::capability, template::Agent};
+use wakeful_wire::{HostId, host::capability, sandbox::HostSpec, template::Agent};
 
 pub use self::place::PlaceError;
 use self::{
@@ -217,7 +217,11 @@ fn plan(options: &AloneOptions, place: &Place, identity: &Identity) -> Plan {
         workspace: place.workspace.clone(),
         sources: Sources::system(),
         pass: Pass::Pairing { pepper: identity.pepper.to_vec() },
-        agents: agents::agents(&named, &surroundings),
+        agents: agents::agents(
+            &named,
+            &surroundings,
+            Duration::from_millis(HostSpec::default().turn_limit_ms),
+        ),
         config: agents::config(&named, default.map(String::as_str)),
         descriptor: opening::descriptor(identity.id, None, label, &[capability::PAIRING]),
         address: Address::Own(options.public.clone()),

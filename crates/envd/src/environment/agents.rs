@@ -1,6 +1,6 @@
 //! The agents of a host.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use wakeful_wire::{
     rpc::{AgentView, HostConfig},
@@ -12,9 +12,14 @@ use crate::agent::{AcpAgent, Agent, AgentLimits, AgentSpec, SHELL, ShellAgent, S
 /// Agents by the names that threads ask for.
 pub(crate) type Agents = BTreeMap<String, Arc<dyn Agent>>;
 
-/// The built-in shell and those that are named, of which one named `shell` stands in its place.
-pub(crate) fn agents(named: &BTreeMap<String, Named>, surroundings: &Surroundings) -> Agents {
-    let limits = AgentLimits::default();
+/// The built-in shell and those that are named, of which one named `shell` stands in its place. A
+/// turn that is longer than `turn` is cancelled: it would not keep its environment awake any more.
+pub(crate) fn agents(
+    named: &BTreeMap<String, Named>,
+    surroundings: &Surroundings,
+    turn: Duration,
+) -> Agents {
+    let limits = AgentLimits { turn, ..AgentLimits::default() };
     let shell = ShellAgent::new(surroundings.clone(), limits.clone());
     let mut agents: Agents =
         BTreeMap::from([(SHELL.to_owned(), Arc::new(shell) as Arc<dyn Agent>)]);
@@ -74,10 +79,10 @@ mod tests {
             workspace: scratch.path().into(),
             scratch: scratch.path().into(),
         };
-        let built_in = agents(&BTreeMap::new(), &surroundings);
+        let built_in = agents(&BTreeMap::new(), &surroundings, Duration::from_secs(60));
         assert!(format!("{:?}", built_in["shell"]).starts_with("ShellAgent"));
         let named = named(&[("shell", Some("A better one"))]);
-        let replaced = agents(&named, &surroundings);
+        let replaced = agents(&named, &surroundings, Duration::from_secs(60));
         assert_eq!(replaced.len(), 1);
         assert!(format!("{:?}", replaced["shell"]).starts_with("AcpAgent"));
         assert_eq!(config(&named, None).agents.len(), 1);

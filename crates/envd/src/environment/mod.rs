@@ -119,7 +119,11 @@ impl Environment {
             workspace: spec.workspace.clone(),
             sources: Sources::system(),
             pass: Pass::Grants { audience: spec.env, secret: spec.secret.clone() },
-            agents: agents::agents(&spec.agents, &surroundings),
+            agents: agents::agents(
+                &spec.agents,
+                &surroundings,
+                Duration::from_millis(spec.host.turn_limit_ms),
+            ),
             config: agents::config(&spec.agents, spec.host.default_agent.as_deref()),
             descriptor: opening::descriptor(
                 HostId::from(spec.env),

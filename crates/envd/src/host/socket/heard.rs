@@ -71,10 +71,8 @@ mod tests {
     use super::*;
 
     fn refused(text: &str) -> (CallId, Code, Option<String>) {
-        match understand(text) {
-            Heard::Refused(id, problem) => (id, problem.code, problem.detail),
-            other => panic!("{other:?}"),
-        }
+        let Heard::Refused(id, problem) = understand(text) else { panic!("{text} is taken") };
+        (id, problem.code, problem.detail)
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod api;
 mod browser;
 mod http;
+mod model;
 mod platform;
 mod processes;
 mod socket;
@@ -11,6 +12,7 @@ mod waiting;
 pub(crate) use api::User;
 pub(crate) use browser::Browser;
 pub(crate) use http::{Answer, Ask, Exchange};
+pub(crate) use model::Model;
 pub(crate) use platform::{Platform, Setup};
 pub(crate) use processes::{Process, kill, lives};
 pub(crate) use socket::{Frame, Socket};

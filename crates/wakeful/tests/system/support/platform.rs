@@ -130,6 +130,15 @@ impl Platform {
 
     /// Starts it; on a further start with the same data directory and a new port.
     pub(crate) fn start(&self, args: &[&str]) {
+        self.start_at(0, args);
+    }
+
+    /// Starts it again where it was before.
+    pub(crate) fn start_again(&self) {
+        self.start_at(self.port(), &[]);
+    }
+
+    fn start_at(&self, port: u16, args: &[&str]) {
         let config = self.home.path().join("wakeful.toml");
         let program = self.home.path().join("program.py");
         fs::write(&config, self.setup.toml(&program)).unwrap();
@@ -137,7 +146,7 @@ impl Platform {
         let log = File::create(self.log_path()).unwrap();
         let child = self
             .command()
-            .args(["up", "--listen", "127.0.0.1:0"])
+            .args(["up", "--listen", &format!("127.0.0.1:{port}")])
             .args(args)
             .arg("--data")
             .arg(&self.data)
@@ -177,10 +186,16 @@ impl Platform {
 
     /// Runs a client command with `--json` as a user.
     pub(crate) fn cli(&self, user: &User, args: &[&str]) -> Output {
+        self.client(user, args).output().unwrap()
+    }
+
+    /// A client command with `--json` as a user.
+    pub(crate) fn client(&self, user: &User, args: &[&str]) -> Command {
         let url = format!("http://wakeful.localhost:{}", self.port());
         let mut command = self.command();
         command.arg("--json").args(args);
-        command.env("WAKEFUL_URL", url).env("WAKEFUL_TOKEN", &user.token).output().unwrap()
+        command.env("WAKEFUL_URL", url).env("WAKEFUL_TOKEN", &user.token);
+        command
     }
 
     /// Kills the platform at once. Sandboxes are left as they are.
