@@ -1,6 +1,7 @@
 //! The project's own chores. `cargo xtask` alone lists them.
 
 mod docs;
+mod nightly;
 mod setup;
 mod step;
 mod test;
@@ -17,6 +18,7 @@ cargo xtask setup          install what the tests need; harmless to repeat
 cargo xtask test           everything that must hold: format, lints, licences, tests, documentation
 cargo xtask test --fast    format, lints and the quick tests
 cargo xtask docs           write the reference pages anew
+cargo xtask nightly [N]    the properties that find more the longer they run, from their run N on
 cargo xtask ci             setup, then test";
 
 fn main() -> ExitCode {
@@ -27,6 +29,8 @@ fn main() -> ExitCode {
         ["test"] => test::run(test::Scope::All),
         ["test", "--fast"] => test::run(test::Scope::Fast),
         ["docs"] => docs::run(),
+        ["nightly"] => nightly::run(None),
+        ["nightly", first] => nightly::run(Some(first)),
         ["ci"] => setup::run().and_then(|()| test::run(test::Scope::All)),
         _ => {
             say(USAGE);

@@ -38,6 +38,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     debian_packages()?;
     python_tools()?;
     node_tools()?;
+    agents()?;
     cargo_tools()?;
     say("\nEverything that the tests need is there.");
     Ok(())
@@ -109,8 +110,28 @@ fn node_tools() -> anyhow::Result<()> {
         say("  left out: the committed versions are for x86-64; tests that need them will say so");
         return Ok(());
     }
-    let home = root().join(".tools/node");
-    let source = root().join("xtask/tools/node");
+    let home = node_packages("node", "ci")?;
+    link("opencode", &home.join("node_modules/opencode-linux-x64/bin/opencode"))
+}
+
+/// Other people's agents, which `system_agents` talks to. They are nothing but scripts, so that
+/// they run wherever node does.
+fn agents() -> anyhow::Result<()> {
+    say("\n== agents");
+    // Some of their optional packages exist for other platforms only, and `ci` takes that for a lock
+    // file out of date. The versions and sums of the lock file hold all the same.
+    let home = node_packages("agents", "install")?;
+    for name in ["qwen", "gemini", "pi-acp"] {
+        link(name, &home.join("node_modules/.bin").join(name))?;
+    }
+    Ok(())
+}
+
+/// Installs what is committed in `xtask/tools/NAME` into `.tools/NAME`, which is returned, by
+/// this command of npm.
+fn node_packages(name: &str, how: &str) -> anyhow::Result<PathBuf> {
+    let home = root().join(".tools").join(name);
+    let source = root().join("xtask/tools").join(name);
     let wanted = source.join("package-lock.json");
     if !is_current(&home, &wanted)? {
         fs::create_dir_all(&home)?;
@@ -118,13 +139,13 @@ fn node_tools() -> anyhow::Result<()> {
             fs::copy(source.join(name), home.join(name))?;
         }
         // No script of a package runs: what is used of them needs none.
-        let flags = ["ci", "--ignore-scripts", "--no-audit", "--no-fund"];
+        let flags = [how, "--ignore-scripts", "--no-audit", "--no-fund"];
         let mut npm = command("npm", &flags);
         npm.current_dir(&home);
         step::run(npm)?;
     }
     mark(&home, &wanted)?;
-    link("opencode", &home.join("node_modules/opencode-linux-x64/bin/opencode"))
+    Ok(home)
 }
 
 /// Whether what is installed in `home` is what `wanted` says.

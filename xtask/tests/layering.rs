@@ -34,8 +34,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// Arrows that only tests have. The process driver is tested with the daemon that it really starts.
-const TEST_ARROWS: &[(&str, &str)] = &[("wakeful-control", "wakeful-envd")];
+/// Arrows that only tests have. The process driver is tested with the daemon that it really starts;
+/// the messages are tested with their schemas, which are a feature.
+const TEST_ARROWS: &[(&str, &str)] =
+    &[("wakeful-control", "wakeful-envd"), ("wakeful-wire", "wakeful-wire")];
 
 /// Crates that do no IO, and what would let them.
 const PURE: &[&str] = &["wakeful-wire", "wakeful-lifecycle"];

@@ -68,7 +68,8 @@ fn boot_ms() -> u64 {
     seconds * 1_000 + nanos / 1_000_000
 }
 
-fn wall() -> Timestamp {
+/// The wall clock, for what a program on the other side compares with its own.
+pub(crate) fn wall() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp(wakeful_wire::time::millis(since))
 }

@@ -13,6 +13,7 @@ pub mod driver;
 pub mod engine;
 pub mod files;
 pub mod pages;
+pub mod prompts;
 pub mod store;
 pub mod variables;
 pub mod workspaces;

@@ -23,6 +23,9 @@ pub const URL: &str = "WAKEFUL_URL";
 /// The token that client commands use.
 pub const TOKEN: &str = "WAKEFUL_TOKEN";
 
+/// Where programs keep their state for this user.
+const STATE_HOME: &str = "XDG_STATE_HOME";
+
 /// A short directory of this user's own.
 pub const RUNTIME_DIR: &str = "XDG_RUNTIME_DIR";
 
@@ -48,7 +51,12 @@ pub const COMMANDS: &[Variable] = &[
         about: "Where `wakeful login` stores its credentials: `$XDG_CONFIG_HOME/wakeful`, \
                 else `$HOME/.config/wakeful`.",
     },
-    Variable { name: "HOME", about: "See `XDG_CONFIG_HOME`." },
+    Variable {
+        name: STATE_HOME,
+        about: "Where `wakeful envd` keeps who a host of its own is: `$XDG_STATE_HOME/wakeful`, \
+                else `$HOME/.local/state/wakeful`.",
+    },
+    Variable { name: "HOME", about: "See `XDG_CONFIG_HOME` and `XDG_STATE_HOME`." },
     Variable {
         name: RUNTIME_DIR,
         about: "Where `wakeful up` keeps its sockets when the data directory's path is too long for \
@@ -93,6 +101,18 @@ pub fn names() -> BTreeSet<String> {
 #[must_use]
 pub fn runtime_dir() -> Option<std::path::PathBuf> {
     std::env::var_os(RUNTIME_DIR).filter(|dir| !dir.is_empty()).map(Into::into)
+}
+
+/// The directory for what lasts of this user's programs, where there is a place for it.
+#[must_use]
+pub fn state_dir() -> Option<std::path::PathBuf> {
+    let absolute = |name| {
+        let value = std::env::var_os(name).map(std::path::PathBuf::from);
+        value.filter(|path| path.is_absolute())
+    };
+    let state =
+        absolute(STATE_HOME).or_else(|| absolute("HOME").map(|home| home.join(".local/state")))?;
+    Some(state.join("wakeful"))
 }
 
 /// The process environment as it is, to choose from what a sandbox inherits.

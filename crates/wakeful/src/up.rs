@@ -22,6 +22,7 @@ use wakeful_control::{
     api::{self, ApiSettings, AppState},
     clock::PlatformClock,
     engine::{Engine, EngineMetrics, Parts, RealSurroundings},
+    prompts::Prompts,
     store::{Database, SqliteStore},
     variables::Variables,
     workspaces::DirectoryWorkspaces,
@@ -57,6 +58,7 @@ struct Composed {
     engine: Engine,
     accounts: Accounts,
     variables: Variables,
+    prompts: Prompts,
     database: Database,
     gateway: Gateway,
     listeners: Vec<TcpListener>,
@@ -107,6 +109,8 @@ async fn compose(config: Config) -> anyhow::Result<Composed> {
     let engine = Engine::new(settings::engine(&config, &hosts), parts, metrics);
 
     let runtime = tokio::runtime::Handle::current();
+    let prompts = Prompts::new(database.clone(), engine.clone());
+
     let plane = plane::LocalPlane {
         engine: engine.clone(),
         accounts: accounts.clone(),
@@ -122,6 +126,7 @@ async fn compose(config: Config) -> anyhow::Result<Composed> {
         engine.clone(),
         accounts.clone(),
         variables.clone(),
+        prompts.clone(),
         Arc::new(registry),
         ApiSettings { wait_max: config.wake.budget, ..ApiSettings::default() },
     );
@@ -131,6 +136,7 @@ async fn compose(config: Config) -> anyhow::Result<Composed> {
         engine,
         accounts,
         variables,
+        prompts,
         database,
         gateway,
         listeners,
@@ -141,7 +147,8 @@ async fn compose(config: Config) -> anyhow::Result<Composed> {
 }
 
 async fn serve(composed: Composed) -> anyhow::Result<()> {
-    let Composed { engine, accounts, variables, database, gateway, listeners, .. } = composed;
+    let Composed { engine, accounts, variables, prompts, database, gateway, listeners, .. } =
+        composed;
     let shutdown = CancellationToken::new();
     let holder = gateway.holder();
     engine.gateway_joined(holder);
@@ -158,6 +165,7 @@ async fn serve(composed: Composed) -> anyhow::Result<()> {
     });
     let sign_outs = tokio::spawn(forward_sign_outs(engine.clone(), accounts));
     let forgetting = tokio::spawn(forget_variables(engine.clone(), variables));
+    let delivering = tokio::spawn(async move { prompts.run().await });
     let terminate = signal(SignalKind::terminate())?;
     let interrupt = signal(SignalKind::interrupt())?;
     let signals = tokio::spawn(wait_for_signal(terminate, interrupt, shutdown.clone()));
@@ -166,6 +174,9 @@ async fn serve(composed: Composed) -> anyhow::Result<()> {
     if let Err(error) = engine.gateway_left(holder).await {
         tracing::warn!(%error, "leases lapse by themselves");
     }
+    // What waits for an environment would wake it again.
+    delivering.abort();
+    drop(delivering.await);
     if !composed.keep_sandboxes {
         output::to_stderr("Suspending environments…");
     }

@@ -149,3 +149,101 @@ fn a_command_without_a_server_says_how_to_sign_in() {
     assert!(problem["detail"].as_str().unwrap().contains("wakeful login"));
     assert!(output.stdout.is_empty());
 }
+
+#[test]
+fn envd_with_arguments_is_for_people_and_without_reads_a_spec() {
+    let directory = tempfile::tempdir().unwrap();
+    let help = wakeful(directory.path(), &["envd", "--help"], &[]);
+    assert_eq!(help.status.code(), Some(0));
+    assert!(stdout(&help).contains("wakeful pair URL CODE"), "{}", stdout(&help));
+    let nowhere = wakeful(directory.path(), &["envd", "--workspace", "none"], &[]);
+    assert_eq!(nowhere.status.code(), Some(1));
+    assert!(stderr(&nowhere).contains("none is no directory"), "{}", stderr(&nowhere));
+    let spec = wakeful(directory.path(), &["envd"], &[]);
+    assert_eq!(spec.status.code(), Some(1));
+    assert!(stderr(&spec).starts_with("envd: "), "{}", stderr(&spec));
+}
+
+#[test]
+fn without_a_host_here_or_there_pairing_says_what_to_do() {
+    let directory = tempfile::tempdir().unwrap();
+    let offer = wakeful(directory.path(), &["pair"], &[]);
+    assert_eq!(offer.status.code(), Some(1));
+    assert!(stderr(&offer).contains("wakeful envd --workspace DIR"), "{}", stderr(&offer));
+    let list = wakeful(directory.path(), &["pair", "--list", "--json"], &[]);
+    assert_eq!(stdout(&list), "[]\n");
+    for args in [&["pair", "--forget", "lab"][..], &["threads", "host:lab"]] {
+        let output = wakeful(directory.path(), args, &[]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(stderr(&output).contains("no paired host is called `lab`"), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_host_of_its_own_gives_codes_is_paired_with_and_takes_prompts() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    fs::create_dir(path.join("site")).unwrap();
+    let mut host = Command::new(env!("CARGO_BIN_EXE_wakeful"))
+        .args(["envd", "--workspace", "site", "--listen", "127.0.0.1:0", "--label", "the lab"])
+        .current_dir(path)
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("HOME", path)
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map(Ended)
+        .unwrap();
+    let said = std::io::BufReader::new(host.0.stderr.take().unwrap());
+    let welcome = std::io::BufRead::lines(said).map(Result::unwrap);
+    let mut commands = welcome.filter(|line| line.trim().starts_with("wakeful pair http://"));
+    let first = commands.next().unwrap();
+    let offered = wakeful(path, &["pair", "--json", "--name", "friend"], &[]);
+    assert_eq!(offered.status.code(), Some(0), "{}", stderr(&offered));
+    let offered: serde_json::Value = serde_json::from_slice(&offered.stdout).unwrap();
+    let again = offered["command"].as_str().unwrap();
+    assert_ne!(first.trim(), again, "each code is another");
+    assert_eq!(offered["label"], "the lab");
+
+    let command: Vec<&str> = again.split(' ').skip(1).chain(["--name", "lab"]).collect();
+    let paired = wakeful(path, &command, &[]);
+    assert_eq!(paired.status.code(), Some(0), "{}", stderr(&paired));
+    assert!(stdout(&paired).contains("Paired with lab"), "{}", stdout(&paired));
+    let twice = wakeful(path, &command, &[]);
+    assert_eq!(twice.status.code(), Some(1), "a code is good once");
+
+    let sent = wakeful(path, &["send", "lab", "true", "--agent", "shell", "--title", "Try"], &[]);
+    assert_eq!(sent.status.code(), Some(0), "{}", stderr(&sent));
+    let thread = stdout(&sent).trim().to_owned();
+    let prefix = thread.get(..8).unwrap();
+    let sent = wakeful(path, &["send", "host:lab", "true", "--thread", prefix, "--json"], &[]);
+    assert_eq!(sent.status.code(), Some(0), "{}", stderr(&sent));
+    let sent: serde_json::Value = serde_json::from_slice(&sent.stdout).unwrap();
+    assert_eq!((sent["thread"].as_str(), &sent["state"]), (Some(&*thread), &"delivered".into()));
+    let refused = wakeful(path, &["send", "lab", "true", "--agent", "nobody"], &[]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("nobody"), "{}", stderr(&refused));
+
+    let threads = wakeful(path, &["threads"], &[]);
+    let text = stdout(&threads);
+    assert!(text.starts_with("host:lab\n") && text.contains("Try"), "{text}{}", stderr(&threads));
+    let sessions = wakeful(path, &["sessions", "lab", "--json"], &[]);
+    let sessions: serde_json::Value = serde_json::from_slice(&sessions.stdout).unwrap();
+    let own = sessions["sessions"][0]["id"].as_str().unwrap();
+    let ended = wakeful(path, &["sessions", "lab", "--revoke", own], &[]);
+    assert_eq!(ended.status.code(), Some(0), "{}", stderr(&ended));
+    let gone = wakeful(path, &["threads", "lab"], &[]);
+    assert_eq!(gone.status.code(), Some(1));
+    assert!(stderr(&gone).contains("pair with it again"), "{}", stderr(&gone));
+}
+
+/// A process that ends with the test.
+struct Ended(std::process::Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

@@ -2,9 +2,9 @@
 
 use std::{borrow::Cow, fmt};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::Phase;
+use crate::{Phase, newer};
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $text:literal, $status:literal, retry $retry:literal, title $title:literal;)*) => {
@@ -13,6 +13,11 @@ macro_rules! codes {
         /// It answers by exhaustive match: the HTTP status, whether trying again makes sense, and
         /// a title for people. Clients decide by the code, never by the text.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[cfg_attr(
+            feature = "schema",
+            derive(schemars::JsonSchema),
+            schemars(transform = crate::schema::open)
+        )]
         #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
         pub enum Code {
             $($(#[$doc])* #[serde(rename = $text)] $name,)*
@@ -110,6 +115,26 @@ codes! {
     NoSpace = "no_space", 507, retry false, title "No space left";
 }
 
+impl Code {
+    /// The code of this text; for one that this release does not know, what comes nearest to its
+    /// status. That is never a code which says something of an environment.
+    fn nearest(text: &str, status: u16) -> Self {
+        let known = Self::ALL.iter().copied().find(|code| code.as_str() == text);
+        known.unwrap_or(match status {
+            401 => Self::Unauthenticated,
+            403 => Self::Forbidden,
+            404 => Self::NotFound,
+            409 => Self::Conflict,
+            410 => Self::Gone,
+            413 => Self::TooLarge,
+            429 => Self::TooManyRequests,
+            503 => Self::Overloaded,
+            ..500 => Self::BadRequest,
+            500.. => Self::Internal,
+        })
+    }
+}
+
 impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
@@ -119,7 +144,11 @@ impl fmt::Display for Code {
 /// The body of an error answer: `application/problem+json` (RFC 9457).
 ///
 /// Every text in it is for the outside: it says what to do and holds nothing internal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+///
+/// A code that this release does not know is read as the nearest one that it does, by status; a
+/// phase that it does not know as none. Title, status and whether to retry stay as they were sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Problem {
     /// The stable code.
@@ -135,10 +164,39 @@ pub struct Problem {
     pub retry: bool,
     /// The environment's phase, where the answer is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub phase: Option<Phase>,
     /// The field that is wrong, where one is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field: Option<Cow<'static, str>>,
+}
+
+impl<'de> Deserialize<'de> for Problem {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Sent {
+            code: String,
+            title: String,
+            status: u16,
+            #[serde(default)]
+            detail: Option<String>,
+            retry: bool,
+            #[serde(default, deserialize_with = "newer::known")]
+            phase: Option<Phase>,
+            #[serde(default)]
+            field: Option<String>,
+        }
+        let sent = Sent::deserialize(deserializer)?;
+        Ok(Self {
+            code: Code::nearest(&sent.code, sent.status),
+            title: sent.title.into(),
+            status: sent.status,
+            detail: sent.detail,
+            retry: sent.retry,
+            phase: sent.phase,
+            field: sent.field.map(Cow::Owned),
+        })
+    }
 }
 
 impl Problem {
@@ -201,5 +259,29 @@ mod tests {
             serde_json::to_string(&problem).unwrap(),
             r#"{"code":"asleep","title":"Asleep","status":503,"retry":true,"phase":"suspended"}"#
         );
+    }
+
+    #[test]
+    fn a_problem_of_a_newer_release_is_read_as_the_nearest_that_is_known() {
+        let table = [
+            (404, Code::NotFound),
+            (418, Code::BadRequest),
+            (503, Code::Overloaded),
+            (599, Code::Internal),
+        ];
+        for (status, code) in table {
+            let sent = serde_json::json!({
+                "code": "tide_is_out", "title": "Low tide", "status": status, "retry": true,
+                "phase": "tidal", "since": 3,
+            });
+            let read: Problem = serde_json::from_value(sent).unwrap();
+            assert_eq!((read.code, read.status, read.phase), (code, status, None));
+            assert!(read.retry && read.title == "Low tide");
+        }
+        for code in Code::ALL {
+            let sent = Problem::new(*code).phase(Phase::Ready).field("x").detail("y");
+            let text = serde_json::to_string(&sent).unwrap();
+            assert_eq!(serde_json::from_str::<Problem>(&text).unwrap(), sent);
+        }
     }
 }

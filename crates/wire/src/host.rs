@@ -10,7 +10,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{HostSessionId, Timestamp, UserName};
+use crate::{HostSessionId, Timestamp, UserName, newer};
 
 mod denial;
 mod descriptor;
@@ -51,6 +51,7 @@ pub const PROOF_ALGORITHMS: &str = "ES256 EdDSA";
 /// A request at the token endpoint, with a proof in the `DPoP` header. The same fields arrive as a
 /// form (RFC 6749) or as JSON.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "grant_type")]
 pub enum TokenRequest {
     /// Exchanges a grant of the control plane.
@@ -92,6 +93,7 @@ impl fmt::Debug for TokenRequest {
 
 /// The answer of the token endpoint (RFC 6749 section 5.1). Sent with `Cache-Control: no-store`.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TokenResponse {
     /// The access token.
     pub access_token: String,
@@ -122,13 +124,15 @@ impl fmt::Debug for TokenResponse {
 /// The error answer of the token endpoint (RFC 6749 section 5.2): status 400, or the status of the
 /// denial's [`Code`](crate::Code) where that is 403, or 429 or above.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TokenError {
     /// The error's name in OAuth.
     pub error: String,
     /// A sentence for people.
     pub error_description: String,
-    /// Why exactly; absent where the host itself failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Why exactly; absent where the host itself failed, and read as absent where a newer host has
+    /// a reason that this release does not know.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "newer::known")]
     pub reason: Option<Denial>,
 }
 
@@ -145,6 +149,7 @@ impl From<Denial> for TokenError {
 /// A ticket for one upgrade. It is short-lived and used up by the first attempt, so it may stand in
 /// an address; the access token may not.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TicketResponse {
     /// The ticket.
     pub ticket: String,
@@ -163,6 +168,7 @@ impl fmt::Debug for TicketResponse {
 /// Asks for a pairing code for another client. The host must be able to be
 /// [paired with](capability::PAIRING).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PairingRequest {
     /// A label for the session, if the client that enters gives none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -174,6 +180,7 @@ pub struct PairingRequest {
 
 /// A pairing code.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PairingAnswer {
     /// The code, as it is shown to a person.
     pub code: String,
@@ -191,12 +198,20 @@ impl fmt::Debug for PairingAnswer {
 
 /// How a session came to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::schema::open)
+)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionMethod {
     /// By a grant of the control plane.
     Grant,
     /// By a pairing code.
     Pairing,
+    /// In a way that a newer host knows.
+    #[serde(other)]
+    Other,
 }
 
 impl SessionMethod {
@@ -206,6 +221,7 @@ impl SessionMethod {
         match self {
             Self::Grant => "grant",
             Self::Pairing => "pairing",
+            Self::Other => "other",
         }
     }
 }
@@ -213,6 +229,7 @@ impl SessionMethod {
 /// A session as a list shows it. It is listed while it is not revoked and either not expired or
 /// still connected; being listed says nothing about its credentials, which end at `expires_at`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionView {
     /// Its id.
     pub id: HostSessionId,
@@ -236,6 +253,11 @@ pub struct SessionView {
 
 /// A change of the list of sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::schema::open)
+)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum SessionEvent {
     /// It is new, or something of it changed.
@@ -248,6 +270,9 @@ pub enum SessionEvent {
         /// Its id.
         id: HostSessionId,
     },
+    /// Something that a newer host knows; skipped.
+    #[serde(other)]
+    Unknown,
 }
 
 #[cfg(test)]

@@ -23,6 +23,10 @@ fn parse(text: &str) -> Result<Uuid, IdError> {
     if id.hyphenated().encode_lower(&mut canonical) == text { Ok(id) } else { Err(IdError) }
 }
 
+/// What every id looks like, as a regular expression.
+#[cfg(feature = "schema")]
+const ID_PATTERN: &str = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$";
+
 macro_rules! uuid_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -32,7 +36,12 @@ macro_rules! uuid_id {
             derive(utoipa::ToSchema),
             schema(value_type = String, format = "uuid")
         )]
-        pub struct $name(Uuid);
+        #[cfg_attr(
+            feature = "schema",
+            derive(schemars::JsonSchema),
+            schemars(extend("format" = "uuid", "pattern" = ID_PATTERN))
+        )]
+        pub struct $name(#[cfg_attr(feature = "schema", schemars(with = "String"))] Uuid);
 
         impl $name {
             /// Makes an id of a UUID that the caller drew.

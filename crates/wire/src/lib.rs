@@ -12,9 +12,12 @@ pub mod host;
 pub mod hosts;
 pub mod id;
 pub mod name;
+mod newer;
 pub mod phase;
 pub mod rpc;
 pub mod sandbox;
+#[cfg(feature = "schema")]
+pub mod schema;
 pub mod template;
 pub mod time;
 

@@ -41,12 +41,21 @@ fn check(text: &str, max: usize, reserved: &[&str]) -> Result<(), NameError> {
     Ok(())
 }
 
+/// What every name looks like, as a regular expression.
+#[cfg(feature = "schema")]
+const NAME_PATTERN: &str = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$";
+
 macro_rules! name {
     ($(#[$doc:meta])* $name:ident, max $max:expr, reserved $reserved:expr) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(value_type = String))]
-        pub struct $name(Arc<str>);
+        #[cfg_attr(
+            feature = "schema",
+            derive(schemars::JsonSchema),
+            schemars(extend("minLength" = 1, "maxLength" = $max, "pattern" = NAME_PATTERN))
+        )]
+        pub struct $name(#[cfg_attr(feature = "schema", schemars(with = "String"))] Arc<str>);
 
         impl $name {
             /// The most characters that it may have.

@@ -9,6 +9,11 @@ use serde::{Deserialize, Serialize};
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(description = "A moment: whole milliseconds since the Unix epoch.")
+)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(value_type = u64))]
 #[serde(transparent)]
 pub struct Timestamp(pub u64);

@@ -15,9 +15,9 @@ use super::{AppState, Refusal};
 /// The most bytes of a JSON body or a form.
 pub(super) const BODY_MAX: usize = 64 * 1024;
 
-/// A JSON body.
+/// A JSON body of at most `MAX` bytes.
 #[derive(Debug)]
-pub(super) struct Json<T>(pub(super) T);
+pub(super) struct Json<T, const MAX: usize = BODY_MAX>(pub(super) T);
 
 /// A form's body.
 #[derive(Debug)]
@@ -57,18 +57,23 @@ fn unsupported(expected: &str) -> Refusal {
     Refusal::because(Code::UnsupportedMedia, detail)
 }
 
-async fn collect(body: Body) -> Result<Bytes, Refusal> {
-    match Limited::new(body, BODY_MAX).collect().await {
+async fn collect(body: Body, max: usize) -> Result<Bytes, Refusal> {
+    match Limited::new(body, max).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => {
-            let detail = format!("The body may have at most {BODY_MAX} bytes.");
+            let detail = format!("The body may have at most {max} bytes.");
             Err(Refusal::because(Code::TooLarge, detail))
         }
         Err(_) => Err(Refusal::because(Code::BadRequest, "The body broke off.")),
     }
 }
 
+/// Reads an object. serde would also take a list, for the fields in their order: an empty one for
+/// whatever has only defaults.
 fn json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
+    if bytes.trim_ascii_start().starts_with(b"[") {
+        return Err(Refusal::because(Code::Invalid, "The body must be a JSON object."));
+    }
     serde_json::from_slice(bytes).map_err(|error| {
         if error.is_data() {
             named(&error.to_string())
@@ -111,14 +116,14 @@ fn innermost(error: &dyn std::error::Error) -> String {
     cause.to_string()
 }
 
-impl<T: DeserializeOwned> FromRequest<AppState> for Json<T> {
+impl<T: DeserializeOwned, const MAX: usize> FromRequest<AppState> for Json<T, MAX> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, _state: &AppState) -> Result<Self, Refusal> {
         if kind(request.headers()) != Some(Kind::Json) {
             return Err(unsupported("application/json"));
         }
-        json(&collect(request.into_body()).await?).map(Self)
+        json(&collect(request.into_body(), MAX).await?).map(Self)
     }
 }
 
@@ -129,7 +134,7 @@ impl<T: DeserializeOwned> FromRequest<AppState> for Form<T> {
         if kind(request.headers()) != Some(Kind::Form) {
             return Err(unsupported("application/x-www-form-urlencoded"));
         }
-        form(collect(request.into_body()).await?).await.map(Self)
+        form(collect(request.into_body(), BODY_MAX).await?).await.map(Self)
     }
 }
 
@@ -138,8 +143,12 @@ impl<J: DeserializeOwned, F: DeserializeOwned> FromRequest<AppState> for Either<
 
     async fn from_request(request: Request, _state: &AppState) -> Result<Self, Refusal> {
         match kind(request.headers()) {
-            Some(Kind::Json) => json(&collect(request.into_body()).await?).map(Self::Json),
-            Some(Kind::Form) => form(collect(request.into_body()).await?).await.map(Self::Form),
+            Some(Kind::Json) => {
+                json(&collect(request.into_body(), BODY_MAX).await?).map(Self::Json)
+            }
+            Some(Kind::Form) => {
+                form(collect(request.into_body(), BODY_MAX).await?).await.map(Self::Form)
+            }
             None => Err(unsupported("application/json` or `application/x-www-form-urlencoded")),
         }
     }
@@ -154,7 +163,7 @@ impl<T: DeserializeOwned> FromRequest<AppState> for MaybeJson<T> {
 
     async fn from_request(request: Request, _state: &AppState) -> Result<Self, Refusal> {
         let kind = kind(request.headers());
-        let bytes = collect(request.into_body()).await?;
+        let bytes = collect(request.into_body(), BODY_MAX).await?;
         match (bytes.is_empty(), kind) {
             (true, _) => Ok(Self(None)),
             (false, Some(Kind::Json)) => json(&bytes).map(|value| Self(Some(value))),
@@ -196,6 +205,7 @@ mod tests {
         assert_eq!(bad("{}"), (Code::Invalid, Some("user".into())));
         assert_eq!(bad(r#"{"user":1}"#), (Code::Invalid, None));
         assert_eq!(bad("{"), (Code::BadRequest, None));
+        assert_eq!(bad(r#" ["a",null]"#), (Code::Invalid, None));
         let bad = async |text: &'static str| field(form::<Sample>(text.into()).await.unwrap_err());
         assert_eq!(bad("user=a&colour=1").await, (Code::Invalid, Some("colour".into())));
         assert_eq!(bad("password=x").await, (Code::Invalid, Some("user".into())));

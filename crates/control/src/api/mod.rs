@@ -14,11 +14,13 @@ mod download;
 mod environments;
 mod events;
 mod files;
+mod grant;
 mod health;
 mod logs;
 mod openapi;
 mod origin;
 mod projects;
+mod prompts;
 mod reference;
 mod refusal;
 mod shapes;
@@ -53,7 +55,7 @@ pub(crate) use projects::{TITLE_MAX, bring_back, make, remove};
 pub(crate) use reference::{encode, next as next_place};
 pub(crate) use upload::store_form;
 
-use crate::{accounts::Accounts, engine::Engine, pages, variables::Variables};
+use crate::{accounts::Accounts, engine::Engine, pages, prompts::Prompts, variables::Variables};
 
 /// What the API goes by.
 #[derive(Debug, Clone, Copy)]
@@ -66,6 +68,8 @@ pub struct ApiSettings {
     pub streams_per_user: usize,
     /// The longest that a call waits for an environment to become ready.
     pub wait_max: Duration,
+    /// The longest that a call for a grant waits for the environment that it wakes.
+    pub grant_wait: Duration,
     /// How often a followed log is looked at.
     pub log_poll: Duration,
     /// How often an idle event stream sends a comment.
@@ -79,6 +83,7 @@ impl Default for ApiSettings {
             uploads_at_once: 64,
             streams_per_user: 64,
             wait_max: Duration::from_secs(60),
+            grant_wait: Duration::from_secs(20),
             log_poll: Duration::from_millis(500),
             heartbeat: Duration::from_secs(15),
         }
@@ -94,6 +99,8 @@ pub struct AppState {
     pub accounts: Accounts,
     /// Variables and secrets.
     pub variables: Variables,
+    /// Prompts that wait for environments.
+    pub prompts: Prompts,
     /// What `/metrics` shows.
     pub registry: Arc<Registry>,
     /// The numbers.
@@ -115,11 +122,21 @@ impl AppState {
         engine: Engine,
         accounts: Accounts,
         variables: Variables,
+        prompts: Prompts,
         registry: Arc<Registry>,
         settings: ApiSettings,
     ) -> Self {
         let uploads = Arc::new(Semaphore::new(settings.uploads_at_once));
-        Self { engine, accounts, variables, registry, settings, uploads, streams: Arc::default() }
+        Self {
+            engine,
+            accounts,
+            variables,
+            prompts,
+            registry,
+            settings,
+            uploads,
+            streams: Arc::default(),
+        }
     }
 }
 
@@ -130,7 +147,9 @@ fn described() -> OpenApiRouter<AppState> {
         .merge(tokens::routes())
         .merge(projects::routes())
         .merge(environments::routes())
+        .merge(grant::routes())
         .merge(variables::routes())
+        .merge(prompts::routes())
         .merge(files::routes())
         .merge(logs::routes())
         .merge(events::routes())

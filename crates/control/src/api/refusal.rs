@@ -7,7 +7,8 @@ use http::StatusCode;
 use wakeful_wire::{Code, Phase, Problem};
 
 use crate::{
-    accounts::AccountError, engine::EngineError, files::FileError, variables::VariableError,
+    accounts::AccountError, engine::EngineError, files::FileError, prompts::PromptError,
+    variables::VariableError,
 };
 
 /// The error answer of a handler. It travels in the response's extensions to the one place that
@@ -105,9 +106,23 @@ impl From<VariableError> for Refusal {
     }
 }
 
+impl From<PromptError> for Refusal {
+    fn from(error: PromptError) -> Self {
+        let mut refusal = Self::of(error.code(), error.detail(), &error);
+        if let PromptError::Invalid { field, .. } = error {
+            *refusal.problem = refusal.problem.field(field);
+        }
+        refusal
+    }
+}
+
 impl From<FileError> for Refusal {
     fn from(error: FileError) -> Self {
-        Self::of(error.code(), error.detail(), &error)
+        let mut refusal = Self::of(error.code(), error.detail(), &error);
+        if matches!(error, FileError::Reserved) {
+            *refusal.problem = refusal.problem.field("path");
+        }
+        refusal
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use wakeful_lifecycle::{
-    Command, Observation, Woken, apply,
+    Command, Observation, SandboxRef, Woken, apply,
     port::{Loaded, LogTail, Touch},
 };
 use wakeful_wire::{ClockKind, EnvId, Phase, SurfaceName, api};
@@ -112,6 +112,33 @@ impl Engine {
         }
     }
 
+    /// The phase, and the incarnation that exists with its secret: for what is said to that sandbox
+    /// alone.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`], or a failing store.
+    pub async fn sandbox(&self, env: EnvId) -> Result<(Phase, Option<SandboxRef>), EngineError> {
+        Ok(sandbox_of(&self.load(env).await?))
+    }
+
+    /// As [`Engine::sandbox`], once the environment neither starts nor goes to sleep any more;
+    /// after `budget` as it is then.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`] also when it is deleted meanwhile, or a failing store.
+    pub async fn await_sandbox(
+        &self,
+        env: EnvId,
+        budget: Duration,
+    ) -> Result<(Phase, Option<SandboxRef>), EngineError> {
+        // A wake that came while idleness ended the sandbox begins when that is done.
+        let settled = |phase| !matches!(phase, Phase::Starting | Phase::Suspending);
+        match tokio::time::timeout(budget, self.await_phase(env, settled)).await {
+            Ok(loaded) => Ok(sandbox_of(&loaded?)),
+            Err(_) => self.sandbox(env).await,
+        }
+    }
+
     pub(super) async fn await_phase(
         &self,
         env: EnvId,
@@ -187,4 +214,9 @@ impl Engine {
         }
         Ok(running)
     }
+}
+
+fn sandbox_of(loaded: &Loaded) -> (Phase, Option<SandboxRef>) {
+    let record = &loaded.record;
+    (record.phase(), record.sandbox.as_ref().map(|sandbox| sandbox.reference(record.id)))
 }

@@ -18,6 +18,7 @@ mod gate;
 mod hold;
 mod metrics;
 mod projects;
+mod prompts;
 mod reap;
 mod sweep;
 mod turns;
@@ -232,7 +233,8 @@ impl Engine {
         &self.inner.config.policy
     }
 
-    fn template(&self, name: &TemplateName) -> Option<&Arc<Template>> {
+    /// What environments of this template run; `None` where the settings have it no more.
+    pub(crate) fn template(&self, name: &TemplateName) -> Option<&Arc<Template>> {
         self.inner.config.templates.get(name)
     }
 

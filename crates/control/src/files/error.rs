@@ -13,6 +13,9 @@ pub enum FileError {
     /// The path cannot be one.
     #[error("bad path: {0}")]
     Path(#[from] PathFault),
+    /// It lies in the environment server's own directory.
+    #[error("the directory of the environment's threads")]
+    Reserved,
     /// Nothing is there, or what is there leads outside or is no file.
     #[error("nothing is there")]
     NotFound,
@@ -51,6 +54,7 @@ impl FileError {
     pub const fn code(&self) -> Code {
         match self {
             Self::Path(_) | Self::Aborted => Code::BadRequest,
+            Self::Reserved => Code::Invalid,
             Self::NotFound => Code::NotFound,
             Self::IsDirectory | Self::NotDirectory | Self::NotEmpty => Code::Conflict,
             Self::Denied => Code::Forbidden,
@@ -65,6 +69,11 @@ impl FileError {
     pub fn detail(&self) -> Option<String> {
         Some(match self {
             Self::Path(fault) => format!("The path {fault}."),
+            Self::Reserved => {
+                "The directory `.wakeful` holds the threads of this environment: its files are \
+                 neither read nor changed from here."
+                    .into()
+            }
             Self::NotFound => "There is no such file.".into(),
             Self::IsDirectory => "A directory stands there.".into(),
             Self::NotDirectory => {

@@ -4,7 +4,10 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{AtFlags, Dir, FileType};
 
-use super::{FileError, path::TEMPORARY};
+use super::{
+    FileError,
+    path::{RESERVED, TEMPORARY},
+};
 
 /// The most entries that are listed.
 pub const LISTING_MAX: usize = 10_000;
@@ -57,14 +60,18 @@ impl EntryKind {
     }
 }
 
-/// Lists an open directory. Files that are being written are left out.
-pub(super) fn list(directory: &OwnedFd) -> Result<Listing, FileError> {
+/// Lists an open directory. Files that are being written are left out; so is the environment
+/// server's directory `at_top` of the workspace.
+pub(super) fn list(directory: &OwnedFd, at_top: bool) -> Result<Listing, FileError> {
     let mut entries = Vec::new();
     let mut truncated = false;
     for entry in Dir::read_from(directory)? {
         let entry = entry?;
         let bytes = entry.file_name().to_bytes();
         if matches!(bytes, b"." | b"..") || bytes.starts_with(TEMPORARY.as_bytes()) {
+            continue;
+        }
+        if at_top && bytes == RESERVED.as_bytes() {
             continue;
         }
         if entries.len() == LISTING_MAX {

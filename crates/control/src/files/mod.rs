@@ -5,6 +5,9 @@
 //! workspace's directory and stays beneath it by the kernel's own rule (`beneath`). Reading
 //! follows links that stay inside; writing follows none. A write goes to a file without a name and
 //! gets its name when it is whole, so every reader sees the old file or the new one (`incoming`).
+//!
+//! One directory at the top is the environment server's own: nothing in it is read, written,
+//! removed or listed, also not by a link that leads there (`reserved`).
 
 mod beneath;
 mod error;
@@ -13,6 +16,7 @@ mod listing;
 mod media;
 mod path;
 mod range;
+mod reserved;
 
 pub use error::FileError;
 pub use incoming::Incoming;
@@ -77,9 +81,10 @@ impl Files {
     ///
     /// # Errors
     /// [`FileError::NotFound`] for what is not there, leads outside, or is neither file nor
-    /// directory.
+    /// directory; [`FileError::Reserved`] for what is the environment server's.
     pub async fn read(&self, path: RelativePath) -> Result<Found, FileError> {
         let root = Arc::clone(&self.root);
+        reserved::check(&path)?;
         blocking(move || read(&root, &path)).await
     }
 
@@ -87,18 +92,21 @@ impl Files {
     ///
     /// # Errors
     /// [`FileError::IsDirectory`] when a directory stands there, [`FileError::NotDirectory`] when
-    /// something else than a directory, or a link, stands in the way.
+    /// something else than a directory, or a link, stands in the way, [`FileError::Reserved`] when
+    /// it would be the environment server's.
     pub async fn write(&self, path: RelativePath) -> Result<Incoming, FileError> {
         let root = Arc::clone(&self.root);
+        reserved::check(&path)?;
         blocking(move || Incoming::begin(&root, &path)).await
     }
 
     /// Removes a file, a link (not what it leads to) or an empty directory.
     ///
     /// # Errors
-    /// [`FileError::NotFound`], or [`FileError::NotEmpty`].
+    /// [`FileError::NotFound`], [`FileError::NotEmpty`] or [`FileError::Reserved`].
     pub async fn remove(&self, path: RelativePath) -> Result<(), FileError> {
         let root = Arc::clone(&self.root);
+        reserved::check(&path)?;
         blocking(move || remove(&root, &path)).await
     }
 }
@@ -110,6 +118,8 @@ fn read(root: &OwnedFd, path: &RelativePath) -> Result<Found, FileError> {
         true => rustix::fs::openat(root, ".", flags | OFlags::CLOEXEC, Mode::empty())?,
         false => beneath::open(root, path.as_str(), flags, beneath::Links::FollowInside)?,
     };
+    // A link may have led anywhere inside.
+    reserved::check_opened(root, &fd)?;
     let stat = rustix::fs::fstat(&fd)?;
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => {
@@ -121,7 +131,9 @@ fn read(root: &OwnedFd, path: &RelativePath) -> Result<Found, FileError> {
             let version = format!("{:x}-{size:x}-{modified_ns:x}-{changed_ns:x}", stat.st_ino);
             Ok(Found::File(OpenFile { file: File::from(fd), size, modified_ns, version }))
         }
-        FileType::Directory => listing::list(&fd).map(Found::Directory),
+        FileType::Directory => {
+            listing::list(&fd, reserved::is_top(root, &stat)?).map(Found::Directory)
+        }
         FileType::Symlink
         | FileType::Fifo
         | FileType::Socket

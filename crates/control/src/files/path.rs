@@ -9,6 +9,9 @@ pub const SEGMENT_MAX: usize = 255;
 /// The most bytes of a path.
 pub const PATH_MAX: usize = 4_000;
 
+/// The directory at the top of every workspace where its environment server keeps its log.
+pub(super) const RESERVED: &str = ".wakeful";
+
 /// What files that are being written are called, where the file system cannot do without a name.
 /// They are never listed.
 pub(super) const TEMPORARY: &str = ".wakeful-incoming-";
@@ -107,6 +110,11 @@ impl RelativePath {
         self.0.is_empty()
     }
 
+    /// Whether it is the environment server's directory, or something in it.
+    pub(super) fn is_reserved(&self) -> bool {
+        self.0.split('/').next() == Some(RESERVED)
+    }
+
     /// The path as text, without a slash at either end.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -160,6 +168,26 @@ mod tests {
         for (text, path) in table {
             assert_eq!(RelativePath::parse(text).unwrap().as_str(), path, "{text}");
         }
+    }
+
+    #[test]
+    fn the_environment_servers_directory_is_known_in_every_spelling() {
+        assert_eq!(RESERVED, wakeful_envd::thread::log::DIRECTORY);
+        for (text, reserved) in [
+            (".wakeful", true),
+            (".wakeful/", true),
+            ("./.wakeful", true),
+            (".//.wakeful//./threads.db", true),
+            (".wakeful2", false),
+            (".Wakeful", false),
+            ("a/.wakeful/threads.db", false),
+            (".wakeful\\x", false),
+        ] {
+            assert_eq!(RelativePath::parse(text).unwrap().is_reserved(), reserved, "{text}");
+        }
+        assert!(!RelativePath::parse(".wakeful/x").unwrap().below_uploads().is_reserved());
+        assert!(!RelativePath::root().is_reserved());
+        assert_eq!(RelativePath::parse("a/../.wakeful"), Err(PathFault::Upwards));
     }
 
     #[test]

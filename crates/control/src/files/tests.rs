@@ -207,3 +207,35 @@ async fn a_changed_file_has_another_version() {
     it.put("f", b"two").await.unwrap();
     assert_ne!(version(&it).await, first);
 }
+
+#[tokio::test]
+async fn the_environment_servers_directory_is_out_of_reach() {
+    let it = Workspace::new().await;
+    std::fs::create_dir(it.at(".wakeful")).unwrap();
+    std::fs::write(it.at(".wakeful/threads.db"), "log").unwrap();
+    std::fs::create_dir(it.at("sub")).unwrap();
+    symlink(".wakeful/threads.db", it.at("file")).unwrap();
+    symlink("../.wakeful", it.at("sub/dir")).unwrap();
+    symlink(".", it.at("top")).unwrap();
+    let reserved = |refused: Result<_, FileError>| matches!(refused, Err(FileError::Reserved));
+    for spelling in [".wakeful", "./.wakeful", ".wakeful/threads.db", ".//.wakeful/./new/deep"] {
+        assert!(reserved(it.get(spelling).await.map(drop)), "{spelling}");
+        assert!(reserved(it.put(spelling, b"x").await.map(drop)), "{spelling}");
+        assert!(reserved(it.files.remove(path(spelling)).await), "{spelling}");
+    }
+    for link in
+        ["file", "sub/dir", "sub/dir/threads.db", "top/.wakeful", "top/top/.wakeful/threads.db"]
+    {
+        assert!(reserved(it.get(link).await.map(drop)), "{link}");
+    }
+    assert_eq!(std::fs::read_to_string(it.at(".wakeful/threads.db")).unwrap(), "log");
+    assert_eq!(std::fs::read_dir(it.at(".wakeful")).unwrap().count(), 1);
+    assert_eq!(it.names(RelativePath::root()).await, ["file", "sub", "top"]);
+    assert_eq!(it.names(path("top")).await, ["file", "sub", "top"]);
+    // Elsewhere the name means nothing.
+    it.put("sub/.wakeful/x", b"mine").await.unwrap();
+    assert_eq!(it.get("sub/.wakeful/x").await.unwrap(), "mine");
+    assert_eq!(it.names(path("sub")).await, [".wakeful", "dir"]);
+    // A link of that name's is only a link.
+    it.files.remove(path("file")).await.unwrap();
+}

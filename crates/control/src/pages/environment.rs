@@ -1,6 +1,7 @@
 //! One environment.
 
 mod cards;
+mod threads;
 
 use axum::{
     Router,
@@ -172,6 +173,7 @@ async fn page(
         div .columns {
             div .column {
                 (cards::surfaces(&environment))
+                (threads::card(&project, state.engine.template(&project.template).map(AsRef::as_ref)))
                 (cards::why(&environment, &explain))
                 (cards::isolation(environment.isolation.as_ref()))
             }

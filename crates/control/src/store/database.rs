@@ -16,6 +16,7 @@ use crate::clock::Anchor;
 const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0001_environments.sql"),
     include_str!("../../migrations/0002_accounts.sql"),
+    include_str!("../../migrations/0003_prompts.sql"),
 ];
 
 /// How many readers at once.

@@ -29,7 +29,7 @@ async fn every_described_route_answers() {
     let alice = world.user("alice").await;
     for (method, path, _) in described() {
         let real =
-            path.replace("{id}", &alice.project).replace("{name}", "A").replace("{path}", "a");
+            path.replace("{id}", &alice.project).replace("{name}", "A").replace("{client}", "A").replace("{path}", "a");
         let method: Method = method.to_uppercase().parse().unwrap();
         // Not signed in: a route that exists refuses for that, or needs nobody.
         let answer = world.open(Call::new(method.clone(), &real)).await;
@@ -43,6 +43,7 @@ async fn every_route_is_described() {
     let world = World::new().await;
     let described = described();
     let expected = [
+        "delete /api/environments/{id}/prompts/{client}",
         "delete /api/environments/{id}/variables/{name}",
         "delete /api/projects/{id}",
         "delete /api/projects/{id}/files/{path}",
@@ -50,6 +51,8 @@ async fn every_route_is_described() {
         "get /api/environments/{id}",
         "get /api/environments/{id}/explain",
         "get /api/environments/{id}/logs",
+        "get /api/environments/{id}/prompts",
+        "get /api/environments/{id}/prompts/{client}",
         "get /api/environments/{id}/variables",
         "get /api/events",
         "get /api/me",
@@ -65,6 +68,8 @@ async fn every_route_is_described() {
         "get /metrics",
         "get /readyz",
         "post /api/environments/{id}/extend",
+        "post /api/environments/{id}/grant",
+        "post /api/environments/{id}/prompts",
         "post /api/environments/{id}/restart",
         "post /api/environments/{id}/suspend",
         "post /api/environments/{id}/wake",
@@ -87,7 +92,7 @@ async fn every_route_is_described() {
     for (_, path, _) in &described {
         let real = path
             .replace("{id}", "0199f0a0-7b5c-7c3e-9d2f-6a1b2c3d4e5f")
-            .replace("{name}", "A")
+            .replace("{name}", "A").replace("{client}", "A")
             .replace("{path}", "a");
         for method in METHODS {
             let known = described.iter().any(|(m, p, _)| m == method && p == path);

@@ -199,3 +199,28 @@ async fn a_file_that_is_cut_off_meanwhile_ends_visibly_broken() {
     file.unwrap().set_len(100).unwrap();
     assert!(body.collect().await.is_err());
 }
+
+#[tokio::test]
+async fn the_threads_of_an_environment_are_no_files() {
+    let world = World::new().await;
+    let alice = world.user("alice").await;
+    let directory = world.workspace(&alice).join(".wakeful");
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join("sessions.db"), "log").unwrap();
+    let refused = async |call: Call| {
+        let answer = world.send(call).await;
+        answer.refused(400, "invalid");
+        assert_eq!(answer.json()["field"], "path");
+        assert!(answer.text().contains("holds the threads of this environment"), "{answer:?}");
+    };
+    for file in [".wakeful", ".wakeful/sessions.db", "%2ewakeful//sessions.db", "./.wakeful/x/y"] {
+        refused(put(&alice, file, "x")).await;
+        refused(alice.get(&path(&alice, file))).await;
+        refused(alice.call(Method::DELETE, &path(&alice, file))).await;
+    }
+    // What an agent calls `/workspace/x` is `x` here.
+    refused(alice.get(&path(&alice, "workspace/.wakeful/sessions.db"))).await;
+    assert_eq!(std::fs::read_to_string(directory.join("sessions.db")).unwrap(), "log");
+    let list = world.send(alice.get(&format!("/api/projects/{}/files", alice.project))).await;
+    assert!(!list.text().contains(".wakeful"), "{list:?}");
+}

@@ -21,6 +21,7 @@ use wakeful_control::{
     accounts::{AccountSettings, Accounts, HashCost, LimitSettings, Sources},
     api::{ApiSettings, AppState, router},
     engine::{Engine, EngineConfig, EngineMetrics, Parts, Surroundings},
+    prompts::Prompts,
     store::{Database, SqliteStore},
     variables::Variables,
     workspaces::DirectoryWorkspaces,
@@ -43,7 +44,7 @@ impl Surroundings for TestTime {
     fn fresh_sandbox(&self) -> FreshSandbox {
         FreshSandbox {
             uid: SandboxUid::from_uuid(uuid::Uuid::new_v4()),
-            secret: wakeful_lifecycle::Secret("secret".into()),
+            secret: wakeful_lifecycle::Secret(uuid::Uuid::new_v4().to_string()),
         }
     }
 
@@ -130,7 +131,7 @@ impl World {
             retention: Duration::from_secs(7 * 86_400),
         };
         let parts = Parts {
-            store: Arc::new(SqliteStore::new(database)),
+            store: Arc::new(SqliteStore::new(database.clone())),
             driver: Arc::clone(&driver) as _,
             workspaces: Arc::new(DirectoryWorkspaces::open(&workspaces).unwrap()),
             launch: Arc::new(variables.clone()),
@@ -145,8 +146,17 @@ impl World {
         let engine = Engine::new(config, parts, metrics);
         let running = engine.clone();
         tokio::spawn(async move { running.run().await });
-        let state =
-            AppState::new(engine, accounts.clone(), variables, Arc::new(registry), settings);
+        let prompts = Prompts::new(database, engine.clone());
+        let delivering = prompts.clone();
+        tokio::spawn(async move { delivering.run().await });
+        let state = AppState::new(
+            engine,
+            accounts.clone(),
+            variables,
+            prompts,
+            Arc::new(registry),
+            settings,
+        );
         Self { router: router(state), driver, accounts, time, workspaces, _dir: dir }
     }
 

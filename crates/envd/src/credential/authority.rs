@@ -298,7 +298,7 @@ impl Authority {
         let now = self.inner.sources.now();
         let expires_at = now.after(self.inner.sessions.access_token).min(session.expires_at);
         let refresh_token = match session.method {
-            SessionMethod::Grant => None,
+            SessionMethod::Grant | SessionMethod::Other => None,
             SessionMethod::Pairing => Some(self.inner.tokens.refresh(session, now)),
         };
         TokenResponse {

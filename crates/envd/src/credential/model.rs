@@ -231,7 +231,7 @@ impl System {
                 Effect::Record(Write::Connected { id, at }) => {
                     self.file.get_mut(&id).unwrap().last_connected_at = Some(at);
                 }
-                Effect::Record(_) => unreachable!(),
+                Effect::Listing(SessionEvent::Unknown) | Effect::Record(_) => unreachable!(),
             }
         }
     }

@@ -15,6 +15,7 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags};
 use tokio::sync::mpsc;
 
 use super::body::Payload;
+use crate::thread::log::DIRECTORY;
 
 /// How many entries of a directory are listed.
 const ENTRIES_MAX: usize = 2000;
@@ -63,8 +64,12 @@ impl Workspace {
     }
 
     /// Opens what `path` names beneath the workspace, where no part of it is a link. Pipes and
-    /// devices are not found.
+    /// devices are not found, nor is the environment server's own directory.
     pub(super) fn find(&self, path: &[u8]) -> io::Result<Found> {
+        if path.split(|byte| *byte == b'/').next() == Some(DIRECTORY.as_bytes()) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let top = path.is_empty();
         let path = if path.is_empty() { b"." } else { path };
         let path = CString::new(path).map_err(|_| io::ErrorKind::InvalidInput)?;
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -73,7 +78,7 @@ impl Workspace {
         let fd = rustix::fs::openat2(&self.0, path, flags, Mode::empty(), resolve)?;
         let kind = FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode);
         if kind == FileType::Directory {
-            Ok(Found::Directory(list(&fd)?))
+            Ok(Found::Directory(list(&fd, top)?))
         } else if kind == FileType::RegularFile {
             Ok(Found::File(File::from(fd)))
         } else {
@@ -82,12 +87,15 @@ impl Workspace {
     }
 }
 
-fn list(fd: &OwnedFd) -> io::Result<Listing> {
+fn list(fd: &OwnedFd, top: bool) -> io::Result<Listing> {
     let mut listing = Listing::default();
     for entry in Dir::read_from(fd)? {
         let entry = entry?;
         let name = entry.file_name();
         if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        if top && name.to_bytes() == DIRECTORY.as_bytes() {
             continue;
         }
         if listing.entries.len() >= ENTRIES_MAX {
@@ -272,5 +280,24 @@ mod tests {
             (b"pipe", Kind::Other),
         ];
         assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn the_environment_servers_directory_is_not_shown() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join(DIRECTORY)).unwrap();
+        std::fs::write(dir.path().join(DIRECTORY).join("threads.db"), "log").unwrap();
+        std::fs::create_dir_all(dir.path().join("sub").join(DIRECTORY)).unwrap();
+        let workspace = Workspace::open(dir.path()).unwrap();
+        assert!(workspace.find(b".wakeful").is_err());
+        assert!(workspace.find(b".wakeful/threads.db").is_err());
+        let names = |path: &[u8]| match workspace.find(path).unwrap() {
+            Found::Directory(listing) => {
+                listing.entries.into_iter().map(|entry| entry.name).collect::<Vec<_>>()
+            }
+            Found::File(_) => panic!("a file"),
+        };
+        assert_eq!(names(b""), [b"sub"]);
+        assert_eq!(names(b"sub"), [b".wakeful"]);
     }
 }

@@ -10,7 +10,6 @@ mod acp;
 mod fixture;
 mod model;
 mod opencode;
-mod others;
 mod runner;
 mod shell;
 mod trouble;

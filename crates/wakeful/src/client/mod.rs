@@ -90,7 +90,7 @@ fn excerpt(text: &str) -> String {
 }
 
 /// A server, and who we are there.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Client {
     http: reqwest::Client,
     base: Url,
@@ -98,6 +98,7 @@ pub struct Client {
 }
 
 /// A token that does not print.
+#[derive(Clone)]
 struct Token(String);
 
 impl std::fmt::Debug for Token {

@@ -1,11 +1,13 @@
 //! What each command takes. The texts here are what `--help` teaches.
 
+mod host;
 mod remote;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub use host::{AttachCommand, EnvdArgs, PairArgs, SendArgs, SessionsArgs, ThreadsArgs};
 pub use remote::{
     DownloadArgs, ExtendArgs, LoginArgs, LogsArgs, OpenArgs, ProjectsArgs, ProjectsWhat, Remote,
     SignupArgs, TokensArgs, TokensWhat, UploadArgs, VarsArgs, VarsWhat, WaitArgs,
@@ -27,9 +29,11 @@ First steps:
   wakeful projects create 'My site'                   make a project
   wakeful open 'My site'                              print where it is, and open it
   wakeful explain 'My site'                           why it is awake, when it will sleep
+  wakeful send 'My site' 'Add a contact page' --wait  give its agent something to do
 
 Where a command takes ENV, it can be an id, the beginning of one, a project's title, or
-PROJECT/SLUG. Every command takes --json. It ends with 1 when it failed, 2 when it was not
+PROJECT/SLUG. threads, attach, send and sessions also take a paired host: its name, or host:NAME.
+Every command takes --json. It ends with 1 when it failed, 2 when it was not
 understood."
 )]
 pub struct Cli {
@@ -63,6 +67,18 @@ each and where it came from.")]
     /// Something that is asked of a server.
     #[command(flatten)]
     Remote(Remote),
+
+    /// Run a host of its own: the agents of a directory of this machine, without a server
+    #[command(after_help = "\
+Examples:
+  wakeful envd --workspace ~/site
+  wakeful envd --workspace ~/site --agent coder='coder acp' --listen 0.0.0.0:7880
+  wakeful envd --workspace ~/site --public-address https://lab.example.org/site
+
+It prints a command for another machine, `wakeful pair URL CODE`, which then sees and steers its
+threads. `wakeful pair` on this machine prints another. The threads are kept in the workspace, in
+.wakeful. Agents run as you, without isolation. It ends with SIGTERM, SIGINT or SIGHUP.")]
+    Envd(EnvdArgs),
 
     /// Check this machine: configuration, isolation, templates' programs
     Doctor(ConfigArgs),

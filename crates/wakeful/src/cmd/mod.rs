@@ -1,30 +1,40 @@
 //! The commands: what each takes, and where it is carried out.
 //!
-//! `up` and the daemons inside a sandbox run here; every other command speaks to a server over its
+//! `up`, `envd` and the daemons inside a sandbox run here; every other command speaks to a server over its
 //! public API, as anybody's program can.
 
 mod account;
+mod alone;
 pub mod args;
+pub mod attach;
+mod backoff;
 mod environment;
 mod files;
 mod local;
+mod pair;
 mod project;
 mod prompt;
 mod select;
+mod send;
+mod sessions;
+mod short;
 mod stream;
+mod threads;
 mod variables;
+mod which;
 
-use std::process::ExitCode;
+use std::{io::IsTerminal as _, process::ExitCode};
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 
-use wakeful_wire::sandbox::subcommand;
+use wakeful_wire::{Problem, sandbox::subcommand};
 
 use crate::{
     client::{Client, ClientError},
+    host::HostError,
     output::{Output, to_stderr},
 };
-use args::{Cli, Command, Remote};
+use args::{AttachCommand, Cli, Command, Remote};
 
 /// Parses the process's arguments, runs the command, and says how the process ends: 0 when it
 /// worked, 1 when it did not, 2 when it was not understood.
@@ -34,7 +44,13 @@ pub fn main() -> ExitCode {
     // and takes arguments that are no flags of ours.
     let mut args = std::env::args_os().skip(1);
     match args.next().as_deref().and_then(std::ffi::OsStr::to_str) {
-        Some(subcommand::ENVD) => return wakeful_envd::main_blocking(std::io::stdin()),
+        // With arguments it is a host of its own, for people.
+        Some(subcommand::ENVD) if args.next().is_none() => {
+            if std::io::stdin().is_terminal() {
+                return alone::help();
+            }
+            return wakeful_envd::main_blocking(std::io::stdin());
+        }
         Some(subcommand::SHIM) => return wakeful_envd::exec_shim(args),
         Some(subcommand::TETHER) => return wakeful_envd::agent::tether(args),
         Some(subcommand::PROBE) => {
@@ -68,6 +84,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let output = Output { json: cli.json };
     match cli.command {
         Command::Up(up) => local::up(*up),
+        Command::Envd(options) => alone::run(options),
         Command::Demo => local::demo(),
         Command::Reference { page } => local::reference(output, page),
         Command::Config(command) => local::config(output, command),
@@ -104,6 +121,11 @@ async fn remote(command: Remote, url: Option<String>, output: Output) -> anyhow:
         Remote::Restart(options) => environment::restart(&client()?, options, output).await,
         Remote::Extend(options) => environment::extend(&client()?, options, output).await,
         Remote::Explain { env } => environment::explain(&client()?, &env, output).await,
+        Remote::Threads(options) => threads::threads(client, options, output).await,
+        Remote::Attach(options) => attached(client, options, output).await,
+        Remote::Send(options) => send::send(client, options, output).await,
+        Remote::Pair(options) => pair::pair(options, output).await,
+        Remote::Sessions(options) => sessions::sessions(client, options, output).await,
         Remote::Logs(options) => stream::logs(&client()?, options, output).await,
         Remote::Events { project } => stream::events(&client()?, project, output).await,
         Remote::Upload(options) => files::upload(&client()?, options, output).await,
@@ -113,15 +135,36 @@ async fn remote(command: Remote, url: Option<String>, output: Output) -> anyhow:
     }
 }
 
+/// `wakeful attach`.
+async fn attached(
+    client: impl FnOnce() -> anyhow::Result<Client>,
+    options: AttachCommand,
+    output: Output,
+) -> anyhow::Result<ExitCode> {
+    let host = which::choose(client, &options.env).await?.host()?;
+    let thread = match &options.thread {
+        Some(thread) => Some(threads::find(&host, &options.env, thread, options.how.wake).await?),
+        None => None,
+    };
+    attach::attach(output, host, thread, &options.how).await
+}
+
+/// What a server or a host said, where it said something.
+fn problem(error: &anyhow::Error) -> Option<&Problem> {
+    if let Some(HostError::Refused(problem)) = error.downcast_ref() {
+        return Some(problem);
+    }
+    error.downcast_ref::<ClientError>().and_then(ClientError::problem)
+}
+
 /// Says on standard error why a command failed.
 fn fail(output: Output, error: &anyhow::Error) -> ExitCode {
     if error.chain().any(is_closed_pipe) {
         // Whoever read our output has what they wanted, as in `wakeful envs | head -1`.
         return ExitCode::SUCCESS;
     }
-    let problem = error.downcast_ref::<ClientError>().and_then(ClientError::problem);
     if output.json {
-        let value = match problem {
+        let value = match problem(error) {
             Some(problem) => serde_json::json!(problem),
             None => serde_json::json!({ "title": "Failed", "detail": format!("{error:#}") }),
         };

@@ -24,7 +24,10 @@ use tokio::sync::Mutex;
 use wakeful_wire::{
     Code, EnvId, HostId, Problem,
     api::{GrantAnswer, GrantRequest},
-    host::{TICKET_PATH, TOKEN_PATH, TicketResponse, TokenRequest, TokenResponse},
+    host::{
+        Denial, Remedy, TICKET_PATH, TOKEN_PATH, TicketResponse, TokenError, TokenRequest,
+        TokenResponse,
+    },
 };
 
 pub use error::{Ended, HostError};
@@ -183,9 +186,13 @@ impl HostClient {
     /// # Errors
     /// [`HostError`].
     pub async fn connect(&self, wake: bool) -> Result<HostSocket, HostError> {
-        let asked = Asked { method: Method::POST, path_and_query: TICKET_PATH, wake };
-        let ticket: TicketResponse = json(self.ask(asked).await?).await?;
-        let socket = socket::open(&self.base(), &self.headers(wake), &ticket.ticket).await?;
+        let socket = match self.open(wake).await {
+            // The host forgets its tickets when it starts anew: another one may do.
+            Err(HostError::Refused(problem)) if problem.code == Code::Unauthenticated => {
+                self.open(wake).await?
+            }
+            other => other?,
+        };
         let found = socket.hello().host.id;
         if found == self.id() {
             Ok(socket)
@@ -193,6 +200,12 @@ impl HostClient {
             let detail = format!("Another host answers there: {found}.");
             Err(Problem::new(Code::Conflict).detail(detail).into())
         }
+    }
+
+    async fn open(&self, wake: bool) -> Result<HostSocket, HostError> {
+        let asked = Asked { method: Method::POST, path_and_query: TICKET_PATH, wake };
+        let ticket: TicketResponse = json(self.ask(asked).await?).await?;
+        socket::open(&self.base(), &self.headers(wake), &ticket.ticket).await
     }
 
     /// Where requests are sent: for an environment the server that this client is signed in to,
@@ -235,7 +248,9 @@ impl HostClient {
             if status.is_success() {
                 return Ok(response);
             }
-            let of_the_host = response.headers().contains_key(header::WWW_AUTHENTICATE);
+            let challenge = response.headers().get(header::WWW_AUTHENTICATE);
+            let of_the_host =
+                challenge.is_some_and(|challenge| challenge.as_bytes().starts_with(b"DPoP"));
             if status == StatusCode::UNAUTHORIZED && of_the_host && refused.is_none() {
                 refused = Some(access);
                 continue;
@@ -304,14 +319,16 @@ impl HostClient {
         let mut host = host.lock().await;
         let request = TokenRequest::Refresh { refresh_token: host.refresh_token.clone() };
         let answer = match self.exchange(address, &request, true).await {
-            Err(HostError::Refused(problem)) if problem.status == 400 || problem.status == 401 => {
+            Err(HostError::NotPaired(_)) => {
                 return Err(HostError::NotPaired(host.name.clone()));
             }
             other => other?,
         };
-        if let Some(refresh_token) = &answer.refresh_token {
+        if let Some(refresh_token) = &answer.refresh_token
+            && *refresh_token != host.refresh_token
+        {
             host.refresh_token.clone_from(refresh_token);
-            paired::keep(&host).map_err(|error| HostError::Garbled(format!("{error:#}")))?;
+            paired::renew(&host).map_err(|error| HostError::Garbled(format!("{error:#}")))?;
         }
         Ok(access(address, &answer))
     }
@@ -369,16 +386,28 @@ async fn refusal(response: Response) -> HostError {
     if let Ok(problem) = serde_json::from_slice::<Problem>(&bytes) {
         return problem.into();
     }
-    match serde_json::from_slice::<wakeful_wire::host::TokenError>(&bytes) {
-        Ok(error) => {
-            let mut problem = Problem::new(Code::BadCredentials).detail(error.error_description);
-            problem.status = status.as_u16();
-            problem.into()
-        }
+    match serde_json::from_slice::<TokenError>(&bytes) {
+        Ok(error) => of_the_token_endpoint(status, error),
         Err(_) if status.is_server_error() => {
             HostError::Unreachable(format!("something on the way answered {status}"))
         }
         Err(_) => HostError::Garbled(format!("it answered {status}")),
+    }
+}
+
+/// What the token endpoint's error means for this client.
+fn of_the_token_endpoint(status: StatusCode, error: TokenError) -> HostError {
+    let passing = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
+    match error.reason.map(Denial::remedy) {
+        // A token or its session is gone: only a person can let this client in again. A proof that
+        // does not hold (a clock that is wrong, say) is another matter.
+        Some(Remedy::SignIn | Remedy::Renew) if !passing => HostError::NotPaired(String::new()),
+        _ => {
+            let mut problem = Problem::new(Code::BadCredentials).detail(error.error_description);
+            problem.status = status.as_u16();
+            problem.retry = passing;
+            HostError::Refused(Box::new(problem))
+        }
     }
 }
 

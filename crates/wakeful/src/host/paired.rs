@@ -93,8 +93,18 @@ pub fn forget(name: &str) -> anyhow::Result<bool> {
     Ok(changed)
 }
 
+/// Keeps what a renewal brought, if the host has not been forgotten meanwhile.
+pub(super) fn renew(host: &PairedHost) -> anyhow::Result<()> {
+    let mut hosts = load()?;
+    let Some(known) = hosts.hosts.iter_mut().find(|known| known.host == host.host) else {
+        return Ok(());
+    };
+    known.refresh_token.clone_from(&host.refresh_token);
+    store(&hosts)
+}
+
 /// Keeps a host; it replaces the one of the same id.
-pub(super) fn keep(host: &PairedHost) -> anyhow::Result<()> {
+fn keep(host: &PairedHost) -> anyhow::Result<()> {
     let mut hosts = load()?;
     match hosts.hosts.iter_mut().find(|known| known.host == host.host) {
         Some(known) => known.clone_from(host),

@@ -2,6 +2,8 @@
 
 use std::{collections::VecDeque, time::Duration};
 
+use tokio::time::Instant;
+
 use futures::{SinkExt as _, StreamExt as _};
 use reqwest::Url;
 use serde_json::Value;
@@ -15,8 +17,8 @@ use tokio_tungstenite::{
     },
 };
 use wakeful_wire::{
-    Problem,
-    host::SOCKET_PATH,
+    Code, Problem,
+    host::{SOCKET_PATH, close},
     rpc::{Call, CallId, ClientFrame, Hello, SUBPROTOCOL, ServerFrame, TICKET_SUBPROTOCOL},
 };
 
@@ -33,6 +35,10 @@ const SEND_TIME: Duration = Duration::from_secs(30);
 const CLOSE_TIME: Duration = Duration::from_secs(1);
 /// The longest frame that is taken, in bytes.
 const FRAME_MAX: usize = 64 << 20;
+/// How long a command may take to be answered. A host holds it for a minute at most.
+const ANSWER_TIME: Duration = Duration::from_secs(90);
+/// How many frames of other calls are kept meanwhile.
+const KEPT_MAX: usize = 4_096;
 /// How many heartbeats may be missed.
 const MISSED: u32 = 3;
 
@@ -41,6 +47,8 @@ pub struct HostSocket {
     stream: WebSocketStream<Box<dyn Stream>>,
     hello: Hello,
     next: u32,
+    /// When the host last sent something.
+    heard: Instant,
     /// Frames that came while something else was waited for.
     kept: VecDeque<ServerFrame>,
 }
@@ -92,10 +100,20 @@ async fn upgrade(
     loop {
         match read(&mut stream).await {
             Ok(ServerFrame::Hello(hello)) => {
-                return Ok(HostSocket { stream, hello: *hello, next: 0, kept: VecDeque::new() });
+                return Ok(HostSocket {
+                    stream,
+                    hello: *hello,
+                    next: 0,
+                    heard: Instant::now(),
+                    kept: VecDeque::new(),
+                });
             }
             Ok(_) => {}
             Err(Ended { code: Some(4503), .. }) => return Err(HostError::Asleep { phase: None }),
+            Err(ended @ Ended { code: Some(close::SESSION_REVOKED | 4401 | 4403 | 4404), .. }) => {
+                let problem = Problem::new(Code::Unauthenticated).detail(ended.to_string());
+                return Err(HostError::Refused(Box::new(problem)));
+            }
             Err(ended) => return Err(HostError::Unreachable(ended.to_string())),
         }
     }
@@ -187,9 +205,12 @@ impl HostSocket {
 
     async fn read(&mut self) -> Result<ServerFrame, Ended> {
         let silence = Duration::from_millis(self.hello.heartbeat_ms.max(1_000)) * MISSED;
-        tokio::time::timeout(silence, read(&mut self.stream))
+        // Counted from what was heard last, not from this call: a caller may drop it and ask anew.
+        let frame = tokio::time::timeout_at(self.heard + silence, read(&mut self.stream))
             .await
-            .unwrap_or_else(|_| Err(Ended::broke("the host says nothing")))
+            .unwrap_or_else(|_| Err(Ended::broke("the host says nothing")));
+        self.heard = Instant::now();
+        frame
     }
 
     /// Sends a command and waits for its answer. Frames of other calls are kept for
@@ -200,11 +221,16 @@ impl HostSocket {
     /// with the same ids.
     pub async fn answer(&mut self, call: &Call) -> Result<Result<Value, Box<Problem>>, Ended> {
         let asked = self.request(call).await?;
+        let until = Instant::now() + ANSWER_TIME;
         loop {
-            match self.read().await? {
+            let frame = tokio::time::timeout_at(until, self.read()).await;
+            match frame.unwrap_or_else(|_| Err(Ended::broke("the host does not answer")))? {
                 ServerFrame::Response { id, result } if id == asked => return Ok(Ok(result)),
                 ServerFrame::Error { id, problem } if id == asked => {
                     return Ok(Err(Box::new(problem)));
+                }
+                _ if self.kept.len() >= KEPT_MAX => {
+                    return Err(Ended::broke("too much came before the answer"));
                 }
                 other => self.kept.push_back(other),
             }

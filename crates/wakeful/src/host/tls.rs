@@ -26,7 +26,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 /// # Errors
 /// Why not, for people.
 pub(super) async fn connect(url: &Url) -> Result<Box<dyn Stream>, String> {
-    let host = url.host_str().ok_or("its address has no host")?;
+    let host = url.host_str().ok_or("its address has no host")?.trim_matches(['[', ']']);
     let port = url.port_or_known_default().ok_or("its address has no port")?;
     let connecting = async {
         let stream = if is_loopback(host) && host.parse::<IpAddr>().is_err() {
@@ -35,7 +35,7 @@ pub(super) async fn connect(url: &Url) -> Result<Box<dyn Stream>, String> {
                 [std::net::Ipv4Addr::LOCALHOST.into(), std::net::Ipv6Addr::LOCALHOST.into()];
             TcpStream::connect(&address.map(|ip| (ip, port).into())[..]).await
         } else {
-            TcpStream::connect((host.trim_matches(['[', ']']), port)).await
+            TcpStream::connect((host, port)).await
         };
         stream.map_err(|error| error.to_string())
     };

@@ -113,6 +113,19 @@ fn whole(platform: &Platform, user: &User, thread: &str) -> Value {
     snapshot.unwrap_or_else(|| panic!("no snapshot: {text} {error}"))["detail"].clone()
 }
 
+/// What the agent said and what its tools showed, without the prompts that told it to.
+fn shown(detail: &Value) -> String {
+    let segments = detail["page"]["segments"].as_array().unwrap().iter();
+    let items = segments.flat_map(|segment| segment["items"].as_array().unwrap());
+    let bodies = items.map(|item| &item["body"]).filter(|body| body["type"] != "prompt");
+    let texts = bodies.map(|body| match body["type"].as_str() {
+        Some("text") => body["text"].as_str().unwrap().to_owned(),
+        Some("tool") => body["tool"]["content"].to_string(),
+        _ => String::new(),
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
 fn send(platform: &Platform, user: &User, more: &[&str], steps: &Value) -> String {
     let env = user.env.to_string();
     let text = Model::script(steps);
@@ -125,9 +138,7 @@ fn send(platform: &Platform, user: &User, more: &[&str], steps: &Value) -> Strin
 }
 
 fn agent(platform: &Platform) -> Vec<Process> {
-    let of_agent = |process: &Process| {
-        process.command.contains("opencode") && process.command.contains("acp --port")
-    };
+    let of_agent = |process: &Process| process.command == "opencode acp --port 0";
     platform.processes().into_iter().filter(of_agent).collect()
 }
 
@@ -163,8 +174,10 @@ fn a_turn_of_opencode_is_whole_after_the_death_of_the_gateway_of_the_agent_and_a
     let told = events(&lines);
     let kinds: Vec<_> = told.iter().map(|event| event["body"]["kind"].as_str().unwrap()).collect();
     assert!(kinds.contains(&"turn_ended"), "{kinds:?}");
-    let shown = serde_json::to_string(&lines).unwrap();
-    assert!(shown.contains("done-first"), "{shown}");
+    let text = shown(&whole(&platform, &user, &thread));
+    let at = |words: &str| text.find(words).unwrap_or_else(|| panic!("no {words}: {text}"));
+    assert!(at("I look at the files now.") < at("done-first"), "{text}");
+    assert!(at("done-first") < at("All is done."), "{text}");
     assert_eq!(agent(&platform).len(), 1, "the agent outlived the platform");
 
     // The agent dies in the middle.
@@ -181,7 +194,7 @@ fn a_turn_of_opencode_is_whole_after_the_death_of_the_gateway_of_the_agent_and_a
     let (code, lines) = attached.ended();
     assert_eq!(code, 4, "a turn that was cut is no success: {lines:#?}");
     let before = whole(&platform, &user, &thread);
-    let text = serde_json::to_string(&before).unwrap();
+    let text = shown(&before);
     assert!(text.contains("done-first") && text.contains("All is done."), "{text}");
     assert!(text.contains("Once more.") && !text.contains("Never said."), "{text}");
 
@@ -196,6 +209,6 @@ fn a_turn_of_opencode_is_whole_after_the_death_of_the_gateway_of_the_agent_and_a
     let attached = Attached::start(&platform, &user, &thread, "attached-3");
     let (code, _) = attached.ended();
     assert_eq!(code, 0);
-    let text = serde_json::to_string(&whole(&platform, &user, &thread)).unwrap();
+    let text = shown(&whole(&platform, &user, &thread));
     assert!(text.contains("Here again.") && text.contains("done-first"), "{text}");
 }

@@ -10,9 +10,12 @@ use crate::{
 
 /// `POST /api/environments/{id}/grant`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct GrantRequest {
     /// What is wanted; absent: everything that the owner may do.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub scopes: Option<Scopes>,
     /// Whether a sleeping environment is woken. Who does not say so gets 503 with the phase.
     pub wake: bool,
@@ -20,6 +23,8 @@ pub struct GrantRequest {
 
 /// The answer: a grant to be exchanged at the host's token endpoint, once.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct GrantAnswer {
     /// The grant. A secret.
     pub grant: String,
@@ -39,6 +44,8 @@ impl std::fmt::Debug for GrantAnswer {
 /// `POST /api/environments/{id}/prompts`: a prompt that is delivered once, as soon as the
 /// environment is awake. Sent again with the same `client`, it is the same prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct KeepPrompt {
     /// Drawn by the sender.
@@ -61,6 +68,8 @@ pub struct KeepPrompt {
 
 /// A prompt that the control plane keeps, or kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct KeptPrompt {
     /// The prompt.
     pub client: ClientId,
@@ -72,6 +81,7 @@ pub struct KeptPrompt {
     pub created_at: Timestamp,
     /// The event that took it, once it is delivered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<u64>))]
     pub seq: Option<Seq>,
     /// Why the host refused it, or why it waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,6 +92,12 @@ pub struct KeptPrompt {
 
 /// What became of a kept prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::schema::open)
+)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PromptState {
     /// It waits for its environment.
@@ -97,6 +113,8 @@ pub enum PromptState {
 
 /// The kept prompts of an environment, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct KeptPrompts {
     /// The prompts.
     pub prompts: Vec<KeptPrompt>,

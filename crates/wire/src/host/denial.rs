@@ -28,6 +28,11 @@ macro_rules! denials {
         /// Every text that it gives is for the outside. It tells the client what is wrong with what
         /// the client itself sent, and nothing of any other session.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[cfg_attr(
+            feature = "schema",
+            derive(schemars::JsonSchema),
+            schemars(transform = crate::schema::open)
+        )]
         pub enum Denial {
             $($(#[$doc])* #[serde(rename = $text)] $name,)*
         }

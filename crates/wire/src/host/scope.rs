@@ -44,7 +44,16 @@ scopes! {
 /// well-formed name that this release does not know is left out when a text is read: what is left
 /// may do less, never more.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Scopes(BTreeSet<Scope>);
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(extend(
+        "maxLength" = Scopes::TEXT_MAX,
+        "pattern" = "^([a-z:_-]+( [a-z:_-]+)*)?$",
+        "examples" = [Scopes::all().to_string()]
+    ))
+)]
+pub struct Scopes(#[cfg_attr(feature = "schema", schemars(with = "String"))] BTreeSet<Scope>);
 
 /// The text is not a set of scopes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -9,6 +9,11 @@ use serde::{Deserialize, Serialize};
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(extend("maximum" = (1_u64 << 53) - 1))
+)]
 #[serde(transparent)]
 pub struct Seq(pub u64);
 
@@ -33,6 +38,11 @@ impl fmt::Display for Seq {
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(extend("maximum" = (1_u64 << 53) - 1))
+)]
 #[serde(transparent)]
 pub struct Epoch(pub u64);
 
@@ -49,6 +59,7 @@ impl Epoch {
 /// A client takes the epoch from the stream that it follows (first item) and the number from what
 /// it has applied, and keeps both together with the state that they describe.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cursor {
     /// The start of the host that confirmed the position.
     pub epoch: Epoch,

@@ -7,6 +7,7 @@ use super::{Event, EventBody, Segment, Seq, Thread};
 /// Where a window of a thread begins: the page before it ends just before this item. Opaque to
 /// people, exact for the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PageCursor {
     /// The thread's creation, so that a page of an earlier thread of the same id is never mixed in.
     pub created: Seq,
@@ -18,6 +19,7 @@ pub struct PageCursor {
 
 /// A run of content, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Page {
     /// The segments. The first one may begin at a later item, and the last one may be the beginning
     /// of one whose rest the asker has.
@@ -36,6 +38,7 @@ pub struct Page {
 /// events may go to items of either. `missed` and `merged` keep that exact: no event is applied
 /// twice to an item, and a page that lacks an event which the window has let pass is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Detail {
     /// The small state. Its `seq` is what the whole value is at.
     pub thread: Thread,

@@ -10,6 +10,7 @@ use crate::Timestamp;
 
 /// One entry of a host's log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Event {
     /// Its place.
     pub seq: Seq,
@@ -26,6 +27,7 @@ macro_rules! bodies {
     ($($(#[$doc:meta])* $name:ident = $kind:literal { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* })*) => {
         /// What happened. The module says how older and newer peers read it.
         #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(tag = "kind")]
         pub enum EventBody {
             $($(#[$doc])* #[serde(rename = $kind)] $name { $($(#[$field_doc])* $field: $type,)* },)*
@@ -359,5 +361,23 @@ impl<'de> Deserialize<'de> for UnknownBody {
             }
             _ => Ok(body),
         }
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for UnknownBody {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "UnknownBody".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "An event of a kind that this release does not know: kept whole, without effect.",
+            "type": "object",
+            "properties": {
+                "kind": { "type": "string", "minLength": 1, "not": { "enum": EventBody::KINDS } },
+            },
+            "required": ["kind"],
+        })
     }
 }

@@ -8,6 +8,11 @@ use super::{Cursor, Detail, Event, Seq, ShellRow, ShellSnapshot, ThreadId};
 
 /// One item of a shell subscription. The first is `snapshot` or `resumed`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::schema::open)
+)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ShellItem {
     /// Replaces every row, even where its sequence is lower than what the client holds. May also
@@ -46,6 +51,11 @@ pub enum ShellItem {
 
 /// One item of a thread subscription. The first is `snapshot` or `resumed`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::schema::open)
+)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ThreadItem {
     /// Replaces all that the client holds of the thread. May also come later, when the client has

@@ -49,7 +49,11 @@ pub struct CallId(pub u32);
 
 /// What a client sends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::schema::open)
+)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ClientFrame {
     /// A call; [`Call::read`](super::Call::read) understands method and parameters.
@@ -80,7 +84,11 @@ pub enum ClientFrame {
 
 /// What a host sends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::schema::open)
+)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ServerFrame {
     /// The first frame.

@@ -6,6 +6,7 @@ use super::ClientId;
 
 /// What a person sends to an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Prompt {
     /// Drawn by the sender; taken once.
     pub client: ClientId,
@@ -49,6 +50,11 @@ impl Prompt {
 
 /// One piece of a prompt. Files and pictures are uploaded to the workspace and linked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::schema::open)
+)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum PromptPart {
     /// Text.
@@ -71,6 +77,11 @@ pub enum PromptPart {
 
 /// Whose words a text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::schema::open)
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// A person's, as the agent reports it.
@@ -86,6 +97,11 @@ pub enum Role {
 
 /// Who did something that a person or a rule can do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::schema::open)
+)]
 #[serde(rename_all = "snake_case")]
 pub enum By {
     /// A person.
@@ -102,6 +118,11 @@ pub enum By {
 
 /// How a turn ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::schema::open)
+)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Outcome {
     /// The agent ended it and said why.
@@ -147,6 +168,11 @@ impl Outcome {
 
 /// Why an agent ended a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::schema::open)
+)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
     /// It was done.
@@ -164,6 +190,11 @@ pub enum StopReason {
 
 /// What kind of tool ran.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::schema::open)
+)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolKind {
     /// Reads.
@@ -192,6 +223,11 @@ pub enum ToolKind {
 
 /// How far a tool is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::schema::open)
+)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolStatus {
     /// Not begun, or waiting for a permission.
@@ -220,6 +256,11 @@ impl ToolStatus {
 
 /// One piece of what a tool shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::schema::open)
+)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ToolContent {
     /// Text.
@@ -249,6 +290,7 @@ pub enum ToolContent {
 
 /// A place that a tool works on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Location {
     /// The file.
     pub path: String,
@@ -259,6 +301,7 @@ pub struct Location {
 
 /// What is known of a tool call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolCall {
     /// The agent's id of it, unique in its session.
     pub id: String,
@@ -311,6 +354,7 @@ impl ToolCall {
 
 /// A new tool call, or what changed in one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolPatch {
     /// The agent's id of the call.
     pub id: String,
@@ -339,6 +383,7 @@ pub struct ToolPatch {
 
 /// How a terminal's command ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Exit {
     /// Its exit code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -350,6 +395,7 @@ pub struct Exit {
 
 /// One line of an agent's plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanEntry {
     /// What is to be done.
     pub text: String,
@@ -363,6 +409,11 @@ pub struct PlanEntry {
 
 /// How important a line of a plan is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::schema::open)
+)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanPriority {
     /// High.
@@ -379,6 +430,11 @@ pub enum PlanPriority {
 
 /// How far a line of a plan is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::schema::open)
+)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanStatus {
     /// Not begun.
@@ -395,6 +451,7 @@ pub enum PlanStatus {
 
 /// One answer that an agent offers for a permission.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PermissionOption {
     /// The agent's id of it.
     pub id: String,
@@ -406,6 +463,11 @@ pub struct PermissionOption {
 
 /// What an answer to a permission means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::schema::open)
+)]
 #[serde(rename_all = "snake_case")]
 pub enum PermissionOptionKind {
     /// This time.
@@ -435,6 +497,11 @@ impl PermissionOptionKind {
 
 /// How far an answer is remembered by the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::schema::open)
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Remember {
     /// In this thread.
@@ -448,6 +515,11 @@ pub enum Remember {
 
 /// Who answered a permission.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::schema::open)
+)]
 #[serde(rename_all = "snake_case")]
 pub enum AnsweredBy {
     /// A person, now.
@@ -462,6 +534,11 @@ pub enum AnsweredBy {
 
 /// Why a permission is no longer asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::schema::open)
+)]
 #[serde(rename_all = "snake_case")]
 pub enum WithdrawnWhy {
     /// The agent went on without our answer: somebody answered elsewhere.
@@ -477,6 +554,11 @@ pub enum WithdrawnWhy {
 
 /// How serious a notice is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::schema::open)
+)]
 #[serde(rename_all = "snake_case")]
 pub enum NoticeLevel {
     /// Good to know.
@@ -493,6 +575,7 @@ pub enum NoticeLevel {
 
 /// What an agent has used, as it last said. Each given figure replaces.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Usage {
     /// Tokens read, in total.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -99,7 +99,11 @@ pub struct SessionList {
 /// One item of a subscription of sessions. The first is `snapshot`; another may come later, when the
 /// client has fallen too far behind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::schema::open)
+)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum SessionItem {
     /// Every listed session.

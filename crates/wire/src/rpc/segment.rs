@@ -17,6 +17,7 @@ pub const TERMINAL_KEPT: usize = 256 * 1024;
 /// When the next turn begins, a segment stands as it is: a tool that still runs then, in the
 /// background, goes on as a new item of the next segment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Segment {
     /// Its number in the thread.
     pub number: u32,
@@ -32,6 +33,7 @@ pub struct Segment {
 
 /// The turn of a segment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TurnSummary {
     /// The turn.
     pub id: TurnId,
@@ -49,6 +51,7 @@ pub struct TurnSummary {
 
 /// One thing that a segment shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Item {
     /// The event that opened it.
     pub seq: Seq,
@@ -60,6 +63,11 @@ pub struct Item {
 
 /// What an item is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::schema::open)
+)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ItemBody {
     /// What a person sent.
@@ -125,6 +133,11 @@ pub enum ItemBody {
 
 /// How far a permission is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(transform = crate::schema::open)
+)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum PermissionState {
     /// The agent waits.

@@ -13,6 +13,7 @@ pub const SETTLED_KEPT: usize = 25;
 
 /// One thread in the list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ShellRow {
     /// The thread.
     pub id: ThreadId,
@@ -109,6 +110,7 @@ impl ShellRow {
 /// Which rows a client lets the host leave out. A snapshot is interchangeable only with one made
 /// with the same.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Omissions {
     /// Idle subagent children that have no child of their own.
     #[serde(default)]
@@ -120,6 +122,7 @@ pub struct Omissions {
 
 /// What a snapshot left out of the settled threads.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OlderSettled {
     /// Threads that were settled before this moment are older. Absent: none are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -131,6 +134,7 @@ pub struct OlderSettled {
 
 /// The whole list at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ShellSnapshot {
     /// What it is at.
     pub cursor: Cursor,

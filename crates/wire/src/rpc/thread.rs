@@ -18,6 +18,7 @@ const REMEMBERED_MAX: usize = 256;
 
 /// The state of one thread, derived from its events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Thread {
     /// The thread.
     pub id: ThreadId,
@@ -99,6 +100,7 @@ pub struct Thread {
 
 /// Put aside as done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Settled {
     /// When.
     pub at: Timestamp,
@@ -109,6 +111,7 @@ pub struct Settled {
 
 /// A prompt that waits for its turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QueuedPrompt {
     /// The event that took it.
     pub seq: Seq,
@@ -120,6 +123,7 @@ pub struct QueuedPrompt {
 
 /// A turn that runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunningTurn {
     /// The turn.
     pub id: TurnId,
@@ -134,6 +138,7 @@ pub struct RunningTurn {
 
 /// A turn that ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EndedTurn {
     /// The turn.
     pub id: TurnId,
@@ -147,6 +152,7 @@ pub struct EndedTurn {
 
 /// A permission that waits for an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PendingPermission {
     /// The request.
     pub request: RequestId,
@@ -168,6 +174,7 @@ pub struct PendingPermission {
 
 /// The agent's own session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentSession {
     /// The agent's id of it.
     pub id: String,

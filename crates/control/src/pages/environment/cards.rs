@@ -4,6 +4,7 @@ use maud::{Markup, html};
 use wakeful_wire::{
     Phase, Timestamp,
     api::{AwakeBecause, Environment, Explain, FailureView, Project},
+    gate::LeaseKind,
     sandbox::IsolationInForce,
 };
 
@@ -122,6 +123,10 @@ fn because(reason: &AwakeBecause) -> Markup {
         AwakeBecause::Clock { surface, expires_in_ms } => html! {
             "The " strong { (surface) } " clock runs for "
             (span(std::time::Duration::from_millis(*expires_in_ms))) " more."
+        },
+        AwakeBecause::Lease { what: LeaseKind::Turn, count, .. } => html! {
+            strong { (count) " running turn" @if *count != 1 { "s" } }
+            " of an agent"
         },
         AwakeBecause::Lease { surface, what, count, .. } => html! {
             strong { (surface) } ": " (count) " open " (what.as_str())

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::{AttachCommand, PairArgs, SendArgs, SessionsArgs, ThreadsArgs};
+
 /// What is asked of a server.
 #[derive(Debug, Subcommand)]
 pub enum Remote {
@@ -74,6 +76,58 @@ Examples:
         /// The environment: id, beginning of an id, project's title, or PROJECT/SLUG
         env: String,
     },
+
+    /// List the threads of environments and paired hosts
+    #[command(after_help = "\
+Examples:
+  wakeful threads                    of every environment that is awake, and every paired host
+  wakeful threads 'My site' --watch  follow the list
+  wakeful threads 'My site' --wake   wake it, if it sleeps
+  wakeful threads lab --all          of the paired host lab, with everything that is put aside
+A sleeping environment is shown as asleep and left so.")]
+    Threads(ThreadsArgs),
+
+    /// Follow a thread, answer its agent and write to it
+    #[command(after_help = "\
+Examples:
+  wakeful attach 'My site'
+  wakeful attach 'My site' 0199f0a0
+  wakeful attach 'My site' --wake          wake it, now and whenever it falls asleep
+  wakeful attach lab --until-idle          end when there is nothing left to do")]
+    Attach(AttachCommand),
+
+    /// Send a prompt to an agent; a sleeping environment is woken for it
+    #[command(after_help = "\
+Examples:
+  wakeful send 'My site' 'Add a contact page'
+  wakeful send 'My site' --thread 0199f0a0 'And a map' --wait
+  wakeful send 'My site' --agent shell --directory web 'make test' --attach
+  git diff | wakeful send 'My site' -
+It prints the thread's id as soon as the prompt is delivered. A prompt for an environment is kept by
+the server: once it is taken it is delivered, even if this command is ended. It is delivered once,
+however often this command had to try.")]
+    Send(SendArgs),
+
+    /// Pair with a host of its own, or get a code for the one that runs here
+    #[command(after_help = "\
+Examples:
+  wakeful pair                                        here, where `wakeful envd` runs: a code
+  wakeful pair http://192.168.1.7:7880 ABCD-EFGH      there: pair with it
+  wakeful pair http://192.168.1.7:7880 --name lab     the same, and ask for the code
+  wakeful pair --scopes read                          a code for somebody who may only look
+  wakeful pair --list
+  wakeful pair --forget lab
+A code is good once, for some minutes. What may be done: read, write, approve, terminal, sessions.")]
+    Pair(PairArgs),
+
+    /// List and end the sessions of a host: who can see and steer its threads
+    #[command(after_help = "\
+Examples:
+  wakeful sessions 'My site'
+  wakeful sessions lab --revoke 0199f0a0
+  wakeful sessions lab --revoke-others
+A sleeping environment is woken. What a session that has ended had is worth nothing from then on.")]
+    Sessions(SessionsArgs),
 
     /// Print the logs of an environment's programs
     #[command(after_help = "\

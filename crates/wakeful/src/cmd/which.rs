@@ -1,0 +1,159 @@
+//! Which host a person means: an environment's, as [`select`] finds it, or one that this machine is
+//! paired with, by its name or `host:NAME`.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use wakeful_wire::{EnvId, api::Environment};
+
+use super::select;
+use crate::{
+    client::{Client, ClientError},
+    host::{HostClient, PairedHost, paired},
+    output::printable,
+};
+
+/// What begins the name of a paired host and of nothing else.
+pub(super) const PAIRED: &str = "host:";
+/// How long a server may take to say whether a paired host's name is an environment's as well.
+const DOUBT_TIME: Duration = Duration::from_secs(3);
+
+/// A host that was chosen.
+#[derive(Debug)]
+pub(super) enum Chosen {
+    /// An environment's.
+    Environment {
+        /// Its server.
+        client: Client,
+        /// The environment.
+        env: Box<Environment>,
+        /// What it is called.
+        name: String,
+    },
+    /// A paired one.
+    Paired(PairedHost),
+}
+
+impl Chosen {
+    /// What it is called, for people.
+    pub(super) fn name(&self) -> String {
+        match self {
+            Self::Environment { name, .. } => name.clone(),
+            Self::Paired(host) => format!("{PAIRED}{}", host.name),
+        }
+    }
+
+    /// The environment, if it is one.
+    pub(super) fn env(&self) -> Option<EnvId> {
+        match self {
+            Self::Environment { env, .. } => Some(env.id),
+            Self::Paired(_) => None,
+        }
+    }
+
+    /// Its client.
+    ///
+    /// # Errors
+    /// This machine's key cannot be read or made.
+    pub(super) fn host(&self) -> anyhow::Result<HostClient> {
+        match self {
+            Self::Environment { client, env, .. } => {
+                HostClient::of_environment(client.clone(), env.id)
+            }
+            Self::Paired(host) => HostClient::paired(host.clone()),
+        }
+    }
+}
+
+/// Finds what `text` names. A name that fits both an environment and a paired host names neither.
+///
+/// # Errors
+/// Nothing fits, or two do; for an environment also whatever keeps the server from being asked.
+pub(super) async fn choose(
+    client: impl FnOnce() -> anyhow::Result<Client>,
+    text: &str,
+) -> anyhow::Result<Chosen> {
+    if let Some(name) = text.strip_prefix(PAIRED) {
+        let host = paired::find(name)?;
+        return host.map(Chosen::Paired).with_context(|| {
+            format!(
+                "no paired host is called `{}`; `wakeful pair --list` lists them",
+                printable(name)
+            )
+        });
+    }
+    let paired = paired::find(text)?;
+    let client = client();
+    let Some(host) = paired else {
+        let client = client?;
+        let projects = select::projects(&client).await?;
+        return Ok(environment(client, &projects, text)?);
+    };
+    // Where no server is or answers, nothing can be meant but the paired host.
+    if let Ok(client) = client
+        && let Ok(Ok(projects)) = tokio::time::timeout(DOUBT_TIME, select::projects(&client)).await
+        && let Ok(env) = select::environment(&projects, text)
+    {
+        bail!(
+            "`{0}` is an environment and a paired host: say {1} or {PAIRED}{0}",
+            printable(text),
+            env.id
+        );
+    }
+    Ok(Chosen::Paired(host))
+}
+
+fn environment(
+    client: Client,
+    projects: &[wakeful_wire::api::Project],
+    text: &str,
+) -> Result<Chosen, select::SelectError> {
+    let env = select::environment(projects, text)?;
+    let name = name(projects, env);
+    Ok(Chosen::Environment { client, env: Box::new(env.clone()), name })
+}
+
+/// `PROJECT/SLUG`.
+fn name(projects: &[wakeful_wire::api::Project], env: &Environment) -> String {
+    let project = projects.iter().find(|project| project.id == env.project);
+    let title = project.map_or_else(|| env.project.to_string(), |project| project.title.clone());
+    format!("{title}/{}", env.slug)
+}
+
+/// Every environment and every paired host. Who is not signed in has only paired ones; the error
+/// says why there are no environments.
+///
+/// # Errors
+/// The list of paired hosts cannot be read.
+pub(super) async fn all(
+    client: impl FnOnce() -> anyhow::Result<Client>,
+) -> anyhow::Result<(Vec<Chosen>, Option<anyhow::Error>)> {
+    let mut chosen = Vec::new();
+    let missing = match environments(client).await {
+        Ok(environments) => {
+            chosen.extend(environments);
+            None
+        }
+        Err(error) => Some(error),
+    };
+    chosen.extend(paired::list()?.into_iter().map(Chosen::Paired));
+    Ok((chosen, missing))
+}
+
+async fn environments(
+    client: impl FnOnce() -> anyhow::Result<Client>,
+) -> anyhow::Result<Vec<Chosen>> {
+    let client = client()?;
+    let projects = select::projects(&client).await?;
+    let chosen = |env: &Environment| Chosen::Environment {
+        client: client.clone(),
+        env: Box::new(env.clone()),
+        name: name(&projects, env),
+    };
+    Ok(projects.iter().flat_map(|project| &project.environments).map(chosen).collect())
+}
+
+/// Whether nobody is signed in, which is no fault of who has paired hosts.
+pub(super) fn is_not_signed_in(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref::<ClientError>(), Some(ClientError::NotSignedIn))
+}
