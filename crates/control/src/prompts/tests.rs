@@ -111,9 +111,10 @@ async fn an_environment_that_is_put_to_sleep_before_the_delivery_is_woken_again(
     let mut world = World::new().await;
     let env = world.env().await;
     world.driver.refuse_deliveries(Some(DeliverError::Later("busy".into())));
-    world.deliver();
     world.keep(env, 1, "wash").await;
     world.phase(env, Phase::Ready).await;
+    world.deliver();
+    world.until(async || world.find(env, 1).await.problem.is_some()).await;
     world.engine.command(env, Command::Suspend).await.unwrap();
     world.until(async || world.driver.creates() == 2).await;
     world.driver.refuse_deliveries(None);

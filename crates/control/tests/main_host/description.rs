@@ -28,8 +28,11 @@ async fn every_described_route_answers() {
     let world = World::new().await;
     let alice = world.user("alice").await;
     for (method, path, _) in described() {
-        let real =
-            path.replace("{id}", &alice.project).replace("{name}", "A").replace("{client}", "A").replace("{path}", "a");
+        let real = path
+            .replace("{id}", &alice.project)
+            .replace("{name}", "A")
+            .replace("{client}", "A")
+            .replace("{path}", "a");
         let method: Method = method.to_uppercase().parse().unwrap();
         // Not signed in: a route that exists refuses for that, or needs nobody.
         let answer = world.open(Call::new(method.clone(), &real)).await;
@@ -92,7 +95,8 @@ async fn every_route_is_described() {
     for (_, path, _) in &described {
         let real = path
             .replace("{id}", "0199f0a0-7b5c-7c3e-9d2f-6a1b2c3d4e5f")
-            .replace("{name}", "A").replace("{client}", "A")
+            .replace("{name}", "A")
+            .replace("{client}", "A")
             .replace("{path}", "a");
         for method in METHODS {
             let known = described.iter().any(|(m, p, _)| m == method && p == path);

@@ -3,7 +3,8 @@
 The prompt is a JSON list of steps, played in order. Started with words: `noise` writes lines that
 are no messages before anything else, `mute` answers nothing, `dies` ends at once, `load` and
 `resume` say that it can take up sessions again, `lost` has forgotten every session, `deaf` ignores
-cancels, `liar` calls a cancelled turn done, `stays` goes on when its input closes.
+cancels, `liar` calls a cancelled turn done, `stays` goes on when its input closes, `early` speaks
+before its session has a name.
 """
 
 import json
@@ -59,6 +60,9 @@ def play(session, steps):
             update(session, sessionUpdate="agent_thought_chunk", content={"type": "text", "text": step["think"]})
         if "raw" in step:
             line(step["raw"])
+        if "grumble" in step:
+            sys.stderr.write(("x" * 99 + "\n") * (step["grumble"] // 100))
+            sys.stderr.flush()
         if "flood" in step:
             for _ in range(step["flood"]):
                 text(session, "x" * 1000)
@@ -157,6 +161,8 @@ def handle(message):
         session = f"s-{os.getpid()}"
         with open(sessions, "a") as held:
             held.write(session + "\n")
+        if "early" in words:
+            text(session, "early words")
         send(id=number, result={"sessionId": session, "modes": {"currentModeId": "build", "availableModes": [
             {"id": "build", "name": "Build"}, {"id": "plan", "name": "Plan"}]}})
     elif method in ("session/load", "session/resume"):

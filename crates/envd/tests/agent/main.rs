@@ -12,4 +12,5 @@ mod model;
 mod opencode;
 mod runner;
 mod shell;
+mod strange;
 mod trouble;

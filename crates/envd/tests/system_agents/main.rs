@@ -2,6 +2,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::print_stderr,
+    clippy::wildcard_enum_match_arm,
     reason = "everything here is a test: a failed step fails it, and a skipped part says so"
 )]
 

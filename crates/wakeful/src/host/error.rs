@@ -44,12 +44,11 @@ impl HostError {
 
 impl From<Problem> for HostError {
     fn from(problem: Problem) -> Self {
-        match problem.code {
-            Code::Asleep | Code::Starting | Code::Restarting => {
-                let on_its_way = (problem.code != Code::Asleep).then_some(Phase::Starting);
-                Self::Asleep { phase: problem.phase.or(on_its_way) }
-            }
-            _ => Self::Refused(Box::new(problem)),
+        if matches!(problem.code, Code::Asleep | Code::Starting | Code::Restarting) {
+            let on_its_way = (problem.code != Code::Asleep).then_some(Phase::Starting);
+            Self::Asleep { phase: problem.phase.or(on_its_way) }
+        } else {
+            Self::Refused(Box::new(problem))
         }
     }
 }

@@ -372,7 +372,11 @@ fn of_the_platform(error: ClientError) -> HostError {
         ClientError::Unreachable { server, .. } => {
             HostError::Unreachable(format!("{server} cannot be reached"))
         }
-        other => HostError::Garbled(other.to_string()),
+        ClientError::Unexpected { .. }
+        | ClientError::Garbled(_)
+        | ClientError::Unreadable { .. }
+        | ClientError::NotSignedIn
+        | ClientError::Address(_) => HostError::Garbled(error.to_string()),
     }
 }
 

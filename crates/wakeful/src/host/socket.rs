@@ -224,15 +224,22 @@ impl HostSocket {
         let until = Instant::now() + ANSWER_TIME;
         loop {
             let frame = tokio::time::timeout_at(until, self.read()).await;
-            match frame.unwrap_or_else(|_| Err(Ended::broke("the host does not answer")))? {
-                ServerFrame::Response { id, result } if id == asked => return Ok(Ok(result)),
-                ServerFrame::Error { id, problem } if id == asked => {
+            let frame = frame.unwrap_or_else(|_| Err(Ended::broke("the host does not answer")))?;
+            if let ServerFrame::Response { id, result } = frame {
+                if id == asked {
+                    return Ok(Ok(result));
+                }
+                self.kept.push_back(ServerFrame::Response { id, result });
+            } else if let ServerFrame::Error { id, problem } = frame {
+                if id == asked {
                     return Ok(Err(Box::new(problem)));
                 }
-                _ if self.kept.len() >= KEPT_MAX => {
-                    return Err(Ended::broke("too much came before the answer"));
-                }
-                other => self.kept.push_back(other),
+                self.kept.push_back(ServerFrame::Error { id, problem });
+            } else {
+                self.kept.push_back(frame);
+            }
+            if self.kept.len() > KEPT_MAX {
+                return Err(Ended::broke("too much came before the answer"));
             }
         }
     }

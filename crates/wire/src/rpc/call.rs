@@ -143,7 +143,8 @@ params! {
     Empty {}
     /// Parameters of `shell.subscribe`.
     ShellSubscribe {
-        /// What the client holds. Absent, or from rows with other omissions: it gets a snapshot.
+        /// What the client holds, if that was loaded with the same `omit`; absent: it gets a
+        /// snapshot.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cursor: Option<Cursor>,
         /// Which rows may be left out.

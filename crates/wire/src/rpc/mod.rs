@@ -28,7 +28,8 @@
 //! - An event of an unknown kind is [`EventBody::Unknown`]: kept whole, passed on unchanged, and
 //!   without effect on any state. A known kind with an unreadable body is an error at a socket; a
 //!   log keeps it as unknown, so that one bad row never closes a log.
-//! - Every other closed set has a value for "something newer" (`Other`), which loses the text.
+//! - Every other set that can grow has a value for "something newer" (`Other`), which loses the
+//!   text; a [`Problem`](crate::Problem) has the nearest code.
 //! - A kind is never reused for something else, and its meaning never changes.
 
 mod call;

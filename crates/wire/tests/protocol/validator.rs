@@ -6,8 +6,11 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 /// Places of the schema that a value has made use of, as JSON pointers: the properties that it
-/// has, and the variants that it is.
+/// has, those that it goes without (followed by [`ABSENT`]), and the variants that it is.
 pub(crate) type Used = BTreeSet<String>;
+
+/// Follows the place of a property in an object that goes without it.
+pub(crate) const ABSENT: &str = " (absent)";
 
 /// A schema with its definitions.
 pub(crate) struct Validator<'a>(pub(crate) &'a Value);
@@ -130,6 +133,8 @@ impl Validator<'_> {
                 if !field.is_null() {
                     used.insert(property);
                 }
+            } else if value.is_object() {
+                used.insert(format!("{place}/{name}{ABSENT}"));
             }
         }
         Ok(true)
