@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-/// The first pause.
-const FIRST: Duration = Duration::from_millis(250);
+/// The first pause at most.
+const FIRST: Duration = Duration::from_millis(500);
 
-/// Pauses that double up to a bound, over a bounded or unbounded number of tries.
+/// Pauses that double up to a bound, over a bounded or unbounded number of tries. Each is shortened
+/// by chance to not less than half, so that many clients of one host do not come back in step.
 #[derive(Debug, Clone)]
 pub(super) struct Backoff {
     next: Duration,
@@ -24,14 +25,14 @@ impl Backoff {
         Self { next: FIRST, longest, left: None }
     }
 
-    /// The next pause; nothing when it was tried often enough.
-    pub(super) fn pause(&mut self) -> Option<Duration> {
+    /// The next pause; nothing when it was tried often enough. `chance` is between 0 and 1.
+    pub(super) fn pause(&mut self, chance: f64) -> Option<Duration> {
         if let Some(left) = &mut self.left {
             *left = left.checked_sub(1)?;
         }
         let pause = self.next;
         self.next = (pause * 2).min(self.longest);
-        Some(pause)
+        Some(pause.mul_f64(chance.clamp(0.0, 1.0).mul_add(0.5, 0.5)))
     }
 
     /// Begins with the shortest pause again: something has worked.
@@ -40,21 +41,30 @@ impl Backoff {
     }
 }
 
+/// Between 0 and 1, and different on every machine.
+pub(super) fn chance() -> f64 {
+    getrandom::u32().map_or(1.0, |bits| f64::from(bits) / f64::from(u32::MAX))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn pauses_double_up_to_their_bound_and_end() {
-        let mut backoff = Backoff::tries(4, Duration::from_millis(700));
-        let pauses: Vec<_> = std::iter::from_fn(|| backoff.pause()).collect();
-        assert_eq!(
-            pauses.iter().map(Duration::as_millis).collect::<Vec<_>>(),
-            [250, 500, 700, 700]
-        );
+        let mut backoff = Backoff::tries(5, Duration::from_millis(1_400));
+        let pauses: Vec<_> = std::iter::from_fn(|| Some(backoff.pause(1.0)?.as_millis())).collect();
+        assert_eq!(pauses, [500, 1_000, 1_400, 1_400, 1_400]);
         let mut endless = Backoff::endless(Duration::from_secs(1));
-        assert!((0..100).all(|_| endless.pause().is_some()));
+        assert!((0..100).all(|_| endless.pause(1.0).is_some()));
         endless.reset();
-        assert_eq!(endless.pause(), Some(FIRST));
+        assert_eq!(endless.pause(1.0), Some(FIRST));
+    }
+
+    #[test]
+    fn a_pause_is_shortened_by_chance_to_half_at_most() {
+        let mut backoff = Backoff::endless(Duration::from_secs(30));
+        assert_eq!(backoff.pause(0.0).unwrap().as_millis(), 250);
+        assert_eq!(backoff.pause(0.5).unwrap().as_millis(), 750);
     }
 }

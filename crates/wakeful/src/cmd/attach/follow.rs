@@ -1,6 +1,6 @@
 //! The loop: connects, subscribes, reads, and comes back after whatever breaks.
 
-use std::future::Future;
+use std::{future::Future, time::Duration};
 
 use serde_json::Value;
 use tokio::{
@@ -10,12 +10,15 @@ use tokio::{
 use wakeful_wire::rpc::{Call, CallId, ClientId, ServerFrame, ThreadItem};
 
 use super::{
-    backoff::Backoff,
+    super::backoff::Backoff,
     exit,
     screen::{Connection, Screen, Sink},
     session::{Input, Reaction, Session},
 };
 use crate::host::{Ended, HostClient, HostError, HostSocket};
+
+/// No pause between two tries is longer.
+const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// Closed: the environment goes to sleep.
 const SUSPENDING: u16 = 4503;
@@ -113,7 +116,7 @@ where
     /// The host cannot be reached at the first try, refuses, has revoked the session, says what
     /// cannot be read; or standard output is closed.
     pub(super) async fn run<H: Host>(mut self, host: &H) -> anyhow::Result<u8> {
-        let mut backoff = Backoff::new();
+        let mut backoff = Backoff::endless(PAUSE_MAX);
         let mut was_connected = false;
         loop {
             let over = match self.connect(host).await? {
@@ -132,7 +135,7 @@ where
             };
             self.session.handle_lost();
             self.screen.close()?;
-            let pause = backoff.pause((self.chance)());
+            let pause = backoff.pause((self.chance)()).unwrap_or(PAUSE_MAX);
             let seconds = pause.as_secs_f64();
             match over {
                 Over::Leave(code) => return Ok(code),

@@ -5,7 +5,6 @@
 
 mod answer;
 mod args;
-mod backoff;
 mod change;
 mod diff;
 mod follow;
@@ -95,7 +94,7 @@ pub async fn attach(
         screen,
         inputs: &mut terminal.inputs,
         fresh: || ClientId::from_uuid(Uuid::new_v4()),
-        chance,
+        chance: super::backoff::chance,
     };
     Ok(ExitCode::from(follow.run(&host).await?))
 }
@@ -116,9 +115,4 @@ async fn newest(host: &HostClient, wake: bool) -> anyhow::Result<ThreadId> {
 
 fn most_recent<'a>(rows: impl Iterator<Item = &'a ShellRow>) -> Option<ThreadId> {
     rows.max_by_key(|row| (row.active_at, row.id)).map(|row| row.id)
-}
-
-/// A number between 0 and 1.
-fn chance() -> f64 {
-    getrandom::u32().map_or(0.5, |bits| f64::from(bits) / f64::from(u32::MAX))
 }

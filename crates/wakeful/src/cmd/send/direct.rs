@@ -7,7 +7,7 @@ use wakeful_wire::{
     rpc::{Call, Taken},
 };
 
-use super::super::backoff::Backoff;
+use super::super::backoff::{Backoff, chance};
 use crate::host::{HostClient, HostError};
 
 /// How often a command whose answer did not come is sent again.
@@ -21,7 +21,7 @@ pub(super) async fn call(host: &HostClient, call: &Call) -> Result<Taken, HostEr
     let mut backoff = Backoff::tries(TRIES, PAUSE_MAX);
     loop {
         match once(host, call).await {
-            Err(error) if error.is_passing() => match backoff.pause() {
+            Err(error) if error.is_passing() => match backoff.pause(chance()) {
                 Some(pause) => tokio::time::sleep(pause).await,
                 None => return Err(error),
             },

@@ -11,7 +11,7 @@ use wakeful_wire::{
     api::{KeepPrompt, KeptPrompt, PromptState},
 };
 
-use super::super::backoff::Backoff;
+use super::super::backoff::{Backoff, chance};
 use crate::{
     client::{Client, ClientError},
     output::{Output, printable},
@@ -105,7 +105,7 @@ async fn again<T>(
 ) -> Result<T, ClientError> {
     loop {
         match ask().await {
-            Err(error) if is_passing(&error) => match backoff.pause() {
+            Err(error) if is_passing(&error) => match backoff.pause(chance()) {
                 Some(pause) => tokio::time::sleep(pause).await,
                 None => return Err(error),
             },

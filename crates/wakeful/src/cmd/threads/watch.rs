@@ -3,10 +3,13 @@
 use std::{io::IsTerminal as _, process::ExitCode, time::Duration};
 
 use tokio::time::Instant;
-use wakeful_wire::rpc::{Call, CallId, ServerFrame, ShellItem, ShellSubscribe};
+use wakeful_wire::rpc::{Call, CallId, ServerFrame, ShellSubscribe};
 
 use super::{
-    super::{backoff::Backoff, which::Chosen},
+    super::{
+        backoff::{Backoff, chance},
+        which::Chosen,
+    },
     list::{List, omissions},
     now, table,
 };
@@ -49,7 +52,7 @@ pub(super) async fn watch(
             Err(error) => return Err(error.into()),
         }
         list.complete = false;
-        if let Some(pause) = backoff.pause() {
+        if let Some(pause) = backoff.pause(chance()) {
             tokio::time::sleep(pause).await;
         }
     }
@@ -95,7 +98,12 @@ async fn follow(
             Err(ended) => return Ok(ended),
             Ok(ServerFrame::Item { id, item }) if id == call => {
                 shown.item(&item)?;
-                list.apply(serde_json::from_value(item).unwrap_or(ShellItem::Unknown));
+                let Ok(item) = serde_json::from_value(item) else {
+                    // Something that changes the list and cannot be read: begun anew, whole.
+                    *list = List::default();
+                    return Ok(Ended { code: None, reason: "an item cannot be read".to_owned() });
+                };
+                list.apply(item);
                 if list.complete {
                     backoff.reset();
                     let soon = Instant::now() + GATHERED;
