@@ -48,9 +48,10 @@ pub struct Detail {
     /// begins.
     #[serde(default)]
     pub missed: Seq,
-    /// Items of the newest segment below this number are at this sequence already.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub merged: Option<(u32, Seq)>,
+    /// Pages of the newest segment that were read after what the window is at, newest last: items
+    /// below a number are at a sequence already. Of several the last one that holds an item counts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merged: Vec<(u32, Seq)>,
 }
 
 /// What taking in an event did.
@@ -76,7 +77,7 @@ impl Detail {
     /// A thread with a window that is at the same sequence.
     #[must_use]
     pub const fn new(thread: Thread, page: Page) -> Self {
-        Self { thread, page, missed: Seq::ZERO, merged: None }
+        Self { thread, page, missed: Seq::ZERO, merged: Vec::new() }
     }
 
     /// Takes in one event. An event that is not newer, or of another thread, changes nothing.
@@ -89,11 +90,11 @@ impl Detail {
         if matches!(event.body, EventBody::ThreadCreated { .. }) || self.thread.deleted {
             self.page.segments.clear();
             self.page.before = None;
-            self.merged = None;
+            self.merged.clear();
         }
         if let EventBody::TurnStarted { segment, .. } = &event.body {
             self.page.segments.push(Segment::new(*segment));
-            self.merged = None;
+            self.merged.clear();
         }
         if !self.thread.deleted {
             self.apply_to_newest(event);
@@ -111,10 +112,16 @@ impl Detail {
         if all && newest.skipped > 0 || item.is_some_and(|item| item < newest.skipped) {
             self.missed = event.seq;
         }
-        let has_it =
-            |(below, at): (u32, Seq)| item.is_some_and(|item| item < below) && event.seq <= at;
-        if !self.merged.is_some_and(has_it) {
-            newest.apply(event);
+        let merged = &self.merged;
+        let has_it = |item: u32| {
+            let mut layers = merged.iter().rev();
+            layers.find(|(below, _)| item < *below).is_some_and(|(_, at)| event.seq <= *at)
+        };
+        if !item.is_some_and(has_it) {
+            newest.apply_beside(event, has_it);
+        }
+        if self.merged.iter().all(|(_, at)| *at <= event.seq) {
+            self.merged.clear();
         }
     }
 
@@ -133,7 +140,7 @@ impl Detail {
                 return Prepended::Stale;
             }
             if newest {
-                self.merged = Some((first.skipped, older.seq));
+                self.merged.push((first.skipped, older.seq));
             }
             let rest = std::mem::take(&mut first.items);
             first.skipped = last.skipped;

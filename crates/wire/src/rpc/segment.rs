@@ -177,6 +177,12 @@ impl Segment {
     /// Unlike a thread it cannot tell a repeated event from a new one; [`super::Detail`] does, by
     /// the thread's sequence.
     pub fn apply(&mut self, event: &Event) {
+        self.apply_beside(event, |_| false);
+    }
+
+    /// The same, where some items have the event already: what concerns the whole segment leaves
+    /// those as they are. Whoever calls has made sure that the event's own item is none of them.
+    pub(super) fn apply_beside(&mut self, event: &Event, has_it: impl Fn(u32) -> bool) {
         match &event.body {
             EventBody::TurnStarted { turn, prompt, .. } => {
                 self.turn = Some(TurnSummary {
@@ -193,11 +199,11 @@ impl Segment {
                     held.ended_at = Some(event.at);
                     held.outcome = Some(outcome.clone());
                     if outcome.interrupts() {
-                        self.interrupt_tools();
+                        self.interrupt_tools(has_it);
                     }
                 }
             }
-            EventBody::AgentEnded { .. } => self.interrupt_tools(),
+            EventBody::AgentEnded { .. } => self.interrupt_tools(has_it),
             EventBody::Text { item, role, text, .. } => {
                 let open = || ItemBody::Text { role: *role, text: String::new() };
                 if let Some(ItemBody::Text { text: held, .. }) = self.open(*item, event, open) {
@@ -310,10 +316,11 @@ impl Segment {
         }
     }
 
-    fn interrupt_tools(&mut self) {
-        for item in &mut self.items {
+    fn interrupt_tools(&mut self, has_it: impl Fn(u32) -> bool) {
+        for (number, item) in (self.skipped..).zip(&mut self.items) {
             if let ItemBody::Tool { tool } = &mut item.body
                 && tool.status.is_open()
+                && !has_it(number)
             {
                 tool.status = ToolStatus::Interrupted;
             }

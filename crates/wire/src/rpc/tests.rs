@@ -131,6 +131,14 @@ fn history() -> Vec<Event> {
             text: "out".to_owned(),
             exit: None,
         });
+        // What an end has interrupted may go on with a new process of the agent.
+        push(EventBody::AgentEnded { why: "gone".to_owned() });
+        let again = ToolPatch {
+            id: "t".to_owned(),
+            status: Some(ToolStatus::InProgress),
+            ..ToolPatch::default()
+        };
+        push(EventBody::Tool { item: 2, tool: again });
         push(EventBody::TurnEnded { turn: turn(number.into()), outcome: Outcome::Cut });
     }
     events
@@ -204,6 +212,38 @@ fn a_window_that_begins_anywhere_goes_on_as_the_whole_does() {
                     }
                     assert_eq!(window.page, end.page, "cut {cut}, first {first}, read {read}");
                     assert_eq!(window.thread, end.thread);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn pages_of_several_later_moments_before_one_window_are_each_at_their_own() {
+    let events = history();
+    let end = whole(&events);
+    for cut in 1..events.len() {
+        let full = whole(&events[..cut]);
+        for first in 1..=full.page.segments.last().unwrap().next_item() {
+            for between in 0..=first {
+                for one in cut..=events.len() {
+                    for other in one..=events.len() {
+                        let (mut window, cursor, _) = halves(&full, first);
+                        let mut page = before(&whole(&events[..one]), cursor);
+                        let number = cursor.segment;
+                        page.segments.retain(|segment| segment.number == number);
+                        page.segments[0].skip_to(between);
+                        let further = PageCursor { item: between, ..cursor };
+                        page.before = Some(further);
+                        assert_eq!(window.prepend(cursor, page), Prepended::Done);
+                        let page = before(&whole(&events[..other]), further);
+                        assert_eq!(window.prepend(further, page), Prepended::Done);
+                        for event in &events[cut..] {
+                            window.apply(event);
+                        }
+                        let at = format!("cut {cut}, {between} to {first}, read {one}, {other}");
+                        assert_eq!(window.page, end.page, "{at}");
+                    }
                 }
             }
         }
