@@ -44,8 +44,8 @@ pub struct Detail {
     pub thread: Thread,
     /// The content.
     pub page: Page,
-    /// The newest event that changed an item before the window, in the segment in which the window
-    /// begins.
+    /// The newest event that may have changed an item before the window, in the segment in which
+    /// the window begins.
     #[serde(default)]
     pub missed: Seq,
     /// Pages of the newest segment that were read after what the window is at, newest last: items
@@ -74,10 +74,14 @@ pub enum Prepended {
 }
 
 impl Detail {
-    /// A thread with a window that is at the same sequence.
+    /// A thread with a window that is at the same sequence. Where the window begins inside a
+    /// segment, nothing is known of what is before it, so a page that was read before this moment
+    /// does not fit.
     #[must_use]
-    pub const fn new(thread: Thread, page: Page) -> Self {
-        Self { thread, page, missed: Seq::ZERO, merged: Vec::new() }
+    pub fn new(thread: Thread, page: Page) -> Self {
+        let partial = page.segments.first().is_some_and(|first| first.skipped > 0);
+        let missed = if partial { thread.seq } else { Seq::ZERO };
+        Self { thread, page, missed, merged: Vec::new() }
     }
 
     /// Takes in one event. An event that is not newer, or of another thread, changes nothing.

@@ -249,8 +249,8 @@ impl World {
     /// The thread with a window of its content that begins at a random item.
     pub(super) fn window(&mut self, id: ThreadId) -> Option<Box<Detail>> {
         let whole = self.whole.get(&id).filter(|whole| !whole.thread.deleted)?;
-        let mut detail = Detail::new(whole.thread.clone(), whole.page.clone());
-        let segments = &mut detail.page.segments;
+        let (thread, mut page) = (whole.thread.clone(), whole.page.clone());
+        let segments = &mut page.segments;
         let drop = self.draw.below(segments.len());
         segments.drain(..drop);
         let first = segments.first_mut()?;
@@ -258,10 +258,10 @@ impl World {
         let item = u32::try_from(self.draw.below(many + 1)).unwrap();
         first.skip_to(item);
         if drop > 0 || item > 0 {
-            let created = detail.thread.created;
-            detail.page.before = Some(PageCursor { created, segment: first.number, item });
+            let created = thread.created;
+            page.before = Some(PageCursor { created, segment: first.number, item });
         }
-        Some(Box::new(detail))
+        Some(Box::new(Detail::new(thread, page)))
     }
 
     /// The page before a cursor, as far as the beginning.
