@@ -9,14 +9,13 @@ use wakeful_wire::{
     template::SHELL_AGENT,
 };
 
-use super::Decided;
 use crate::thread::command::{Command, Create, Place};
 
 /// The command of a call.
 ///
 /// # Errors
 /// If the call is no command, or names an agent that the host does not have.
-pub(super) fn of(call: Call, config: &HostConfig) -> Decided {
+pub(super) fn of(call: Call, config: &HostConfig) -> Result<Command, Problem> {
     Ok(match call {
         Call::ThreadCreate(create) => Command::Create(created(create, config)?),
         Call::ThreadRename(call) => Command::Rename { thread: call.thread, title: call.title },

@@ -11,7 +11,7 @@ mod hold;
 mod http;
 mod socket;
 
-use std::{fmt, net::IpAddr, sync::Arc, time::Duration};
+use std::{fmt, future::Future, net::IpAddr, sync::Arc, time::Duration};
 
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -27,7 +27,7 @@ use wakeful_wire::{
 pub use self::hold::{Entered, Hold};
 use crate::{
     credential::{Authority, HttpAddress},
-    thread::{Threads, ThreadsError, command::Command},
+    thread::{Threads, ThreadsError},
 };
 
 /// How long a closing socket has to take its close frame.
@@ -142,9 +142,22 @@ impl Host {
     /// A problem fit for the outside. Where it says that a retry makes sense, the same call with
     /// the same ids may be sent again: it happens once.
     pub async fn call(&self, call: Call) -> Result<Taken, Problem> {
+        self.call_unless(call, std::future::pending()).await
+    }
+
+    /// The same, given up where `gone` comes while it waits for a drain. Once it has been let
+    /// through it is carried out to its end.
+    async fn call_unless(
+        &self,
+        call: Call,
+        gone: impl Future<Output = ()>,
+    ) -> Result<Taken, Problem> {
         let parts = &self.0.parts;
         let command = command::of(call, &parts.config.borrow())?;
-        let entered = self.0.hold.enter().await.ok_or_else(ending)?;
+        let entered = tokio::select! {
+            entered = self.0.hold.enter() => entered.ok_or_else(ending)?,
+            () = gone => return Err(Problem::new(Code::Asleep)),
+        };
         parts.used.used();
         let taken = parts.threads.command(command).await.map_err(|error| problem(&error))?;
         drop(entered);
@@ -216,6 +229,3 @@ fn sentence(refused: &crate::thread::command::Refused) -> String {
         .next()
         .map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
 }
-
-/// Keeps the type of a command in one place.
-type Decided = Result<Command, Problem>;

@@ -51,14 +51,7 @@ async fn carry_out(host: Host, call: Call, own: HostSessionId, gone: Cancellatio
         Call::SessionRevokeOthers(_) => {
             sessions.revoke_others(own, None).await.map(|_many| json!({})).map_err(refused)
         }
-        call => {
-            // A first look at the gate: who only waits there has not begun.
-            tokio::select! {
-                passed = host.0.hold.enter() => drop(passed),
-                () = gone.cancelled() => return Err(Problem::new(Code::Asleep)),
-            }
-            host.call(call).await.map(taken)
-        }
+        call => host.call_unless(call, gone.cancelled()).await.map(taken),
     }
 }
 
