@@ -7,7 +7,6 @@ pub mod sse;
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
-use futures::StreamExt as _;
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url, header};
 use serde::{Serialize, de::DeserializeOwned};
 use wakeful_wire::Problem;
@@ -167,16 +166,7 @@ impl Client {
     }
 
     fn new(base: Url, token: Option<String>) -> anyhow::Result<Self> {
-        let mut http = reqwest::Client::builder()
-            .connect_timeout(CONNECT_TIMEOUT)
-            .user_agent(concat!("wakeful/", env!("CARGO_PKG_VERSION")))
-            // An answer that leads elsewhere is none of the API's, and a token must not follow it.
-            .redirect(reqwest::redirect::Policy::none())
-            .dns_resolver(Arc::new(resolve::Loopback));
-        if base.host_str().is_some_and(resolve::is_loopback) {
-            http = http.no_proxy();
-        }
-        Ok(Self { http: http.build()?, base, token: token.map(Token) })
+        Ok(Self { http: http_client(&base)?, base, token: token.map(Token) })
     }
 
     /// The server's origin.
@@ -288,18 +278,50 @@ impl Client {
     }
 }
 
+/// An HTTP client for a server.
+///
+/// # Errors
+/// No client can be built on this machine.
+pub(crate) fn http_client(server: &Url) -> reqwest::Result<reqwest::Client> {
+    let mut http = reqwest::Client::builder()
+        .connect_timeout(CONNECT_TIMEOUT)
+        .user_agent(concat!("wakeful/", env!("CARGO_PKG_VERSION")))
+        // An answer that leads elsewhere is none of the API's, and a token must not follow it.
+        .redirect(reqwest::redirect::Policy::none())
+        .dns_resolver(Arc::new(resolve::Loopback));
+    if server.host_str().is_some_and(resolve::is_loopback) {
+        http = http.no_proxy();
+    }
+    http.build()
+}
+
+/// Why a body was not read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BodyError {
+    /// It has more than [`ANSWER_MAX`] bytes.
+    #[error("it is too long")]
+    TooLong,
+    /// It broke off.
+    #[error(transparent)]
+    Broken(reqwest::Error),
+}
+
 /// Reads a whole body, up to [`ANSWER_MAX`] bytes.
-async fn body(response: Response) -> Result<Vec<u8>, ClientError> {
+pub(crate) async fn body(mut response: Response) -> Result<Vec<u8>, BodyError> {
     let mut bytes = Vec::new();
-    let mut chunks = response.bytes_stream();
-    while let Some(chunk) = chunks.next().await {
-        let chunk = chunk.map_err(|error| ClientError::Garbled(error.into()))?;
+    while let Some(chunk) = response.chunk().await.map_err(BodyError::Broken)? {
         if bytes.len() + chunk.len() > ANSWER_MAX {
-            return Err(ClientError::Garbled("it is too long".into()));
+            return Err(BodyError::TooLong);
         }
         bytes.extend_from_slice(&chunk);
     }
     Ok(bytes)
+}
+
+impl From<BodyError> for ClientError {
+    fn from(error: BodyError) -> Self {
+        Self::Garbled(error.into())
+    }
 }
 
 /// The file that `login` writes, where there is a place for it.

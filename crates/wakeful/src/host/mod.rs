@@ -35,14 +35,12 @@ pub use key::ClientKey;
 pub use paired::PairedHost;
 pub use socket::HostSocket;
 
-use crate::client::{Client, ClientError, credentials_file, resolve};
+use crate::client::{self, BodyError, Client, ClientError, credentials_file, http_client};
 
 /// How long a host may take to answer. Who wakes one waits as long as a gateway holds.
 const ANSWER_TIME: Duration = Duration::from_secs(90);
 /// A token with less life than this is replaced before it is used.
 const LIFE_LEFT: Duration = Duration::from_secs(60);
-/// The most bytes of an answer.
-const ANSWER_MAX: usize = 64 << 20;
 /// The header in which a client says whether its request may wake.
 const INTENT: &str = "wakeful-intent";
 /// The header for the platform's own token, beside a host's `Authorization`.
@@ -104,15 +102,7 @@ fn key() -> anyhow::Result<ClientKey> {
 
 fn http(address: &str) -> anyhow::Result<reqwest::Client> {
     let url = reqwest::Url::parse(address).context("that is no address")?;
-    let mut http = reqwest::Client::builder()
-        .connect_timeout(Duration::from_secs(10))
-        .user_agent(concat!("wakeful/", env!("CARGO_PKG_VERSION")))
-        .redirect(reqwest::redirect::Policy::none())
-        .dns_resolver(Arc::new(resolve::Loopback));
-    if url.host_str().is_some_and(resolve::is_loopback) {
-        http = http.no_proxy();
-    }
-    Ok(http.build()?)
+    Ok(http_client(&url)?)
 }
 
 fn seconds() -> u64 {
@@ -420,16 +410,9 @@ async fn json<T: DeserializeOwned>(response: Response) -> Result<T, HostError> {
     serde_json::from_slice(&bytes).map_err(|error| HostError::Garbled(error.to_string()))
 }
 
-async fn body(mut response: Response) -> Result<Vec<u8>, HostError> {
-    let mut bytes = Vec::new();
-    loop {
-        match response.chunk().await {
-            Ok(None) => return Ok(bytes),
-            Ok(Some(chunk)) if bytes.len() + chunk.len() > ANSWER_MAX => {
-                return Err(HostError::Garbled("it is too long".to_owned()));
-            }
-            Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
-            Err(_) => return Err(HostError::Unreachable("the answer broke off".to_owned())),
-        }
-    }
+async fn body(response: Response) -> Result<Vec<u8>, HostError> {
+    client::body(response).await.map_err(|error| match error {
+        BodyError::TooLong => HostError::Garbled(error.to_string()),
+        BodyError::Broken(_) => HostError::Unreachable("the answer broke off".to_owned()),
+    })
 }
