@@ -25,6 +25,7 @@ pub mod agent;
 pub mod alone;
 mod bounded_log;
 mod budget;
+mod clock;
 mod control;
 pub mod credential;
 pub mod demo;

@@ -5,6 +5,7 @@
 //! Start at [`config`] for what `up` runs with, and at [`cmd`] for the commands.
 
 pub mod client;
+pub mod clock;
 pub mod cmd;
 pub mod config;
 pub mod doctor;

@@ -1,12 +1,10 @@
 //! Where credentials take time and randomness from.
 
-use std::{
-    fmt,
-    sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::{fmt, sync::Arc};
 
-use wakeful_wire::{Timestamp, time::millis};
+use wakeful_wire::Timestamp;
+
+use crate::clock;
 
 type Clock = dyn Fn() -> Timestamp + Send + Sync;
 type Random = dyn Fn(&mut [u8]) + Send + Sync;
@@ -42,13 +40,7 @@ impl Sources {
     /// system does once it has booted.
     #[must_use]
     pub fn system() -> Self {
-        Self::new(
-            || {
-                let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-                Timestamp(millis(since))
-            },
-            |bytes| getrandom::fill(bytes).expect("the kernel gives randomness"),
-        )
+        Self::new(clock::wall, |bytes| getrandom::fill(bytes).expect("the kernel gives randomness"))
     }
 
     /// The time now.

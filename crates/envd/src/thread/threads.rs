@@ -23,6 +23,7 @@ use super::{
     view::{FeedLimits, View},
     writer::{self, Input},
 };
+use crate::clock;
 
 /// How many commands wait for the writer; whoever sends more waits as well.
 const INPUTS: usize = 1_024;
@@ -53,7 +54,7 @@ impl Settings {
     pub fn new(workspace: PathBuf) -> Self {
         Self {
             workspace,
-            clock: Arc::new(system_time),
+            clock: Arc::new(clock::wall),
             flush_delay: Duration::from_millis(20),
             checkpoint_every: 512,
             tick: Duration::from_secs(30),
@@ -67,11 +68,6 @@ impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings").field("workspace", &self.workspace).finish_non_exhaustive()
     }
-}
-
-fn system_time() -> Timestamp {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    Timestamp(wakeful_wire::time::millis(since.unwrap_or_default()))
 }
 
 /// Why something about threads was not done.

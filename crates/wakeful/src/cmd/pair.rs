@@ -7,13 +7,9 @@ use anyhow::{Context as _, bail};
 use serde_json::json;
 use wakeful_envd::alone::ask::{Local, Status};
 
-use super::{
-    args::PairArgs,
-    prompt,
-    threads::{coarse, now},
-    which::PAIRED,
-};
+use super::{args::PairArgs, prompt, threads::coarse, which::PAIRED};
 use crate::{
+    clock::now,
     env,
     host::{PairedHost, paired},
     output::{self, Output, printable},

@@ -4,10 +4,7 @@ use std::{process::ExitCode, time::Duration};
 
 use reqwest::Method;
 use serde_json::Value;
-use wakeful_wire::{
-    Timestamp,
-    api::{CreateProject, DeletedProject, Project, TemplateView},
-};
+use wakeful_wire::api::{CreateProject, DeletedProject, Project, TemplateView};
 
 use super::{
     args::{ProjectsArgs, ProjectsWhat},
@@ -15,6 +12,7 @@ use super::{
 };
 use crate::{
     client::Client,
+    clock,
     config::duration,
     output::{self, Output, printable},
 };
@@ -32,8 +30,7 @@ pub(super) async fn projects(
         }
         ProjectsWhat::List { deleted: true } => {
             let projects = deleted(client).await?;
-            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-            let now = Timestamp(wakeful_wire::time::millis(now.unwrap_or_default()));
+            let now = clock::now();
             output.print(&projects, |projects| {
                 let rows: Vec<_> = projects
                     .iter()
@@ -160,6 +157,8 @@ pub(super) async fn templates(client: &Client, output: Output) -> anyhow::Result
 
 #[cfg(test)]
 mod tests {
+    use wakeful_wire::Timestamp;
+
     use super::*;
 
     const A: &str = "0199f0a0-7b5c-7c3e-9d2f-000000000001";

@@ -9,11 +9,12 @@ use wakeful_wire::{HostSessionId, rpc::SessionList};
 use super::{
     args::SessionsArgs,
     short,
-    threads::{ago, coarse, now},
+    threads::{ago, coarse},
     which,
 };
 use crate::{
     client::Client,
+    clock::now,
     output::{self, Output},
 };
 

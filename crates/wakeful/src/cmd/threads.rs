@@ -5,14 +5,13 @@ mod state;
 mod table;
 mod watch;
 
-use std::{process::ExitCode, sync::Arc, time::SystemTime};
+use std::{process::ExitCode, sync::Arc};
 
 use futures::StreamExt as _;
 use serde::Serialize;
 use wakeful_wire::{
     EnvId, Phase, Timestamp,
     rpc::{Cursor, OlderSettled, ShellRow, ShellSnapshot, ThreadId},
-    time::millis,
 };
 
 pub(super) use self::state::{ago, coarse};
@@ -23,6 +22,7 @@ use super::{
 };
 use crate::{
     client::Client,
+    clock::now,
     host::{HostClient, HostError},
     output::{Output, printable},
 };
@@ -208,12 +208,6 @@ fn show(lists: Vec<HostList>, output: Output) -> anyhow::Result<()> {
         let texts: Vec<_> = lists.environments.iter().map(|list| list.text(now)).collect();
         texts.join("\n")
     })
-}
-
-/// This machine's clock, against which ages are told.
-pub(super) fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    Timestamp(since.map_or(0, millis))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ mod tls;
 use std::{
     path::PathBuf,
     sync::Arc,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant},
 };
 
 use anyhow::Context as _;
@@ -35,7 +35,10 @@ pub use key::ClientKey;
 pub use paired::PairedHost;
 pub use socket::HostSocket;
 
-use crate::client::{self, BodyError, Client, ClientError, credentials_file, http_client};
+use crate::{
+    client::{self, BodyError, Client, ClientError, credentials_file, http_client},
+    clock,
+};
 
 /// How long a host may take to answer. Who wakes one waits as long as a gateway holds.
 const ANSWER_TIME: Duration = Duration::from_secs(90);
@@ -105,8 +108,9 @@ fn http(address: &str) -> anyhow::Result<reqwest::Client> {
     Ok(http_client(&url)?)
 }
 
+/// The wall clock in seconds, as proofs hold it.
 fn seconds() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+    clock::now().0 / 1_000
 }
 
 impl HostClient {

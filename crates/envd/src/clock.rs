@@ -1,0 +1,10 @@
+//! This machine's wall clock.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use wakeful_wire::{Timestamp, time::millis};
+
+/// The time now.
+pub(crate) fn wall() -> Timestamp {
+    Timestamp(millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()))
+}
