@@ -28,13 +28,11 @@ struct Property {
     name: &'static str,
     /// The package and the test, for cargo.
     test: &'static [&'static str],
-    /// The variable that says how far, and how far.
+    /// The variable that says how far, and how far. 1 is always one run.
     far: (&'static str, &'static str),
     /// The variable that says which run is the first, and the words before it in what a failure
     /// says.
     first: (&'static str, &'static str),
-    /// What `far` is for one run.
-    one: &'static str,
 }
 
 const PROPERTIES: &[Property] = &[
@@ -43,21 +41,18 @@ const PROPERTIES: &[Property] = &[
         test: &["wakeful-envd", "--lib", "every_subscriber_ends_with_what_the_log_has"],
         far: ("WAKEFUL_STEPS", "10000000"),
         first: ("WAKEFUL_SEED", "the run with WAKEFUL_SEED="),
-        one: "1",
     },
     Property {
         name: "suspends",
         test: &["wakeful-sim", "--test=suspend_race", "no_request_is_cut_by_a_suspend"],
         far: ("WAKEFUL_SIM_SEEDS", "100000"),
         first: ("WAKEFUL_SIM_FIRST", "seed "),
-        one: "1",
     },
     Property {
         name: "turns",
         test: &["wakeful-sim", "--test=turn_race", "no_turn_is_cut_by_an_idle_suspend"],
         far: ("WAKEFUL_SIM_SEEDS", "100000"),
         first: ("WAKEFUL_SIM_FIRST", "seed "),
-        one: "1",
     },
 ];
 
@@ -111,13 +106,7 @@ impl Property {
         let Some(input) = failing_input(&said, self.first.1) else {
             bail!("it failed without a run of its own; see above");
         };
-        let replay = format!(
-            "{}={} {}={input} cargo {}",
-            self.far.0,
-            self.one,
-            self.first.0,
-            words.join(" ")
-        );
+        let replay = format!("{}=1 {}={input} cargo {}", self.far.0, self.first.0, words.join(" "));
         let directory = root().join(FAILURES);
         fs::create_dir_all(&directory)?;
         let file = directory.join(format!("{}-{input}.txt", self.name));
