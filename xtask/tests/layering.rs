@@ -8,12 +8,15 @@ use std::{collections::BTreeMap, process::Command};
 const ARROWS: &[(&str, &[&str])] = &[
     ("wakeful-wire", &[]),
     ("wakeful-lifecycle", &["wakeful-wire"]),
+    ("wakeful-link", &["wakeful-wire"]),
     ("wakeful-control", &["wakeful-lifecycle", "wakeful-wire"]),
     ("wakeful-gateway", &["wakeful-wire"]),
     ("wakeful-envd", &["wakeful-wire"]),
+    ("wakeful-client", &["wakeful-link", "wakeful-wire"]),
     (
         "wakeful",
         &[
+            "wakeful-client",
             "wakeful-control",
             "wakeful-envd",
             "wakeful-gateway",
@@ -36,11 +39,14 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 /// Arrows that only tests have. The process driver is tested with the daemon that it really starts;
 /// the messages are tested with their schemas, which are a feature.
-const TEST_ARROWS: &[(&str, &str)] =
-    &[("wakeful-control", "wakeful-envd"), ("wakeful-wire", "wakeful-wire")];
+const TEST_ARROWS: &[(&str, &str)] = &[
+    ("wakeful-client", "wakeful-envd"),
+    ("wakeful-control", "wakeful-envd"),
+    ("wakeful-wire", "wakeful-wire"),
+];
 
 /// Crates that do no IO, and what would let them.
-const PURE: &[&str] = &["wakeful-wire", "wakeful-lifecycle"];
+const PURE: &[&str] = &["wakeful-wire", "wakeful-lifecycle", "wakeful-link"];
 const IO: &[&str] = &["tokio", "mio", "hyper", "reqwest", "sqlx", "rustix", "nix", "async-std"];
 
 fn cargo(args: &[&str]) -> String {

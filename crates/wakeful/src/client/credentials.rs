@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, fs, io, path::Path};
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
+use wakeful_client::credentials::private_file;
 
 /// Who we are on each server.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -50,7 +51,7 @@ impl Credentials {
     /// # Errors
     /// It cannot be written.
     pub fn store(&self, file: &Path) -> anyhow::Result<()> {
-        super::private_file::write(file, serde_json::to_string_pretty(self)?.as_bytes())
+        private_file::write(file, serde_json::to_string_pretty(self)?.as_bytes())
     }
 }
 

@@ -1,14 +1,12 @@
 //! The client of a server's public API that the commands share.
 
 pub mod credentials;
-pub mod private_file;
-pub mod resolve;
-pub mod sse;
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url, header};
 use serde::{Serialize, de::DeserializeOwned};
+use wakeful_client::http::{BodyError, body, http_client};
 use wakeful_wire::Problem;
 
 use crate::env::{TOKEN, URL};
@@ -16,10 +14,6 @@ use credentials::{Account, Credentials};
 
 /// How long a server may take to answer what is no stream.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long it may take until a connection stands.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// The most bytes of an answer that is no stream.
-const ANSWER_MAX: usize = 64 << 20;
 /// The most bytes of an error's text that are shown.
 const ERROR_MAX: usize = 400;
 
@@ -276,46 +270,6 @@ impl Client {
         let bytes = if bytes.is_empty() { b"null".to_vec() } else { bytes };
         serde_json::from_slice(&bytes).map_err(|error| ClientError::Garbled(error.into()))
     }
-}
-
-/// An HTTP client for a server.
-///
-/// # Errors
-/// No client can be built on this machine.
-pub(crate) fn http_client(server: &Url) -> reqwest::Result<reqwest::Client> {
-    let mut http = reqwest::Client::builder()
-        .connect_timeout(CONNECT_TIMEOUT)
-        .user_agent(concat!("wakeful/", env!("CARGO_PKG_VERSION")))
-        // An answer that leads elsewhere is none of the API's, and a token must not follow it.
-        .redirect(reqwest::redirect::Policy::none())
-        .dns_resolver(Arc::new(resolve::Loopback));
-    if server.host_str().is_some_and(resolve::is_loopback) {
-        http = http.no_proxy();
-    }
-    http.build()
-}
-
-/// Why a body was not read.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum BodyError {
-    /// It has more than [`ANSWER_MAX`] bytes.
-    #[error("it is too long")]
-    TooLong,
-    /// It broke off.
-    #[error(transparent)]
-    Broken(reqwest::Error),
-}
-
-/// Reads a whole body, up to [`ANSWER_MAX`] bytes.
-pub(crate) async fn body(mut response: Response) -> Result<Vec<u8>, BodyError> {
-    let mut bytes = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(BodyError::Broken)? {
-        if bytes.len() + chunk.len() > ANSWER_MAX {
-            return Err(BodyError::TooLong);
-        }
-        bytes.extend_from_slice(&chunk);
-    }
-    Ok(bytes)
 }
 
 impl From<BodyError> for ClientError {

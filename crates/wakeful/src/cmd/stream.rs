@@ -6,11 +6,12 @@ use anyhow::{Context as _, bail};
 use futures::StreamExt as _;
 use reqwest::{Method, header};
 use serde_json::Value;
+use wakeful_client::http::sse;
 use wakeful_wire::api::Environment;
 
 use super::{args::LogsArgs, select};
 use crate::{
-    client::{Client, sse},
+    client::Client,
     output::{Output, printable},
 };
 

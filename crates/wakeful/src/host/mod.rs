@@ -6,10 +6,8 @@
 //! and by value, so that a late refusal never throws away a newer one.
 
 mod error;
-mod key;
 pub mod paired;
 mod socket;
-mod tls;
 
 use std::{
     path::PathBuf,
@@ -21,6 +19,7 @@ use anyhow::Context as _;
 use reqwest::{Method, RequestBuilder, Response, StatusCode, header};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::Mutex;
+use wakeful_client::http::{self, BodyError};
 use wakeful_wire::{
     Code, EnvId, HostId, Problem,
     api::{GrantAnswer, GrantRequest},
@@ -31,12 +30,12 @@ use wakeful_wire::{
 };
 
 pub use error::{Ended, HostError};
-pub use key::ClientKey;
 pub use paired::PairedHost;
 pub use socket::HostSocket;
+pub use wakeful_client::credentials::ClientKey;
 
 use crate::{
-    client::{self, BodyError, Client, ClientError, credentials_file, http_client},
+    client::{Client, ClientError, credentials_file},
     clock,
 };
 
@@ -103,9 +102,9 @@ fn key() -> anyhow::Result<ClientKey> {
     ClientKey::open(&directory()?.join("host-key"))
 }
 
-fn http(address: &str) -> anyhow::Result<reqwest::Client> {
+fn http_of(address: &str) -> anyhow::Result<reqwest::Client> {
     let url = reqwest::Url::parse(address).context("that is no address")?;
-    Ok(http_client(&url)?)
+    Ok(http::http_client(&url)?)
 }
 
 /// The wall clock in seconds, as proofs hold it.
@@ -128,7 +127,7 @@ impl HostClient {
     /// # Errors
     /// This installation's key cannot be read, or the address is none.
     pub fn paired(host: PairedHost) -> anyhow::Result<Self> {
-        let http = http(&host.address)?;
+        let http = http_of(&host.address)?;
         let (name, address, id) = (host.name.clone(), host.address.clone(), host.host);
         Ok(Self::new(http, key()?, Way::Paired { host: Mutex::new(host), name, address, id }))
     }
@@ -415,7 +414,7 @@ async fn json<T: DeserializeOwned>(response: Response) -> Result<T, HostError> {
 }
 
 async fn body(response: Response) -> Result<Vec<u8>, HostError> {
-    client::body(response).await.map_err(|error| match error {
+    http::body(response).await.map_err(|error| match error {
         BodyError::TooLong => HostError::Garbled(error.to_string()),
         BodyError::Broken(_) => HostError::Unreachable("the answer broke off".to_owned()),
     })

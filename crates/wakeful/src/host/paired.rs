@@ -10,8 +10,8 @@ use wakeful_wire::{
     host::{DESCRIPTOR_PATH, Descriptor, TOKEN_PATH, TokenError, TokenRequest, TokenResponse},
 };
 
-use super::{directory, http, key, seconds};
-use crate::client::private_file;
+use super::{directory, http_of, key, seconds};
+use wakeful_client::credentials::private_file;
 
 /// The longest name, in bytes.
 const NAME_MAX: usize = 64;
@@ -122,7 +122,7 @@ pub async fn pair(address: &str, code: &str, label: Option<&str>) -> anyhow::Res
     let address = address.trim().trim_end_matches('/');
     let address =
         if address.contains("://") { address.to_owned() } else { format!("http://{address}") };
-    let (http, key) = (http(&address)?, key()?);
+    let (http, key) = (http_of(&address)?, key()?);
     let unreachable = || format!("{address} cannot be reached");
     let descriptor: Descriptor = http
         .get(format!("{address}{DESCRIPTOR_PATH}"))

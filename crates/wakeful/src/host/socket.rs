@@ -22,10 +22,9 @@ use wakeful_wire::{
     rpc::{Call, CallId, ClientFrame, Hello, SUBPROTOCOL, ServerFrame, TICKET_SUBPROTOCOL},
 };
 
-use super::{
-    Ended, HostError,
-    tls::{Stream, connect},
-};
+use wakeful_client::http::{Stream, connect};
+
+use super::{Ended, HostError};
 
 /// How long the upgrade and the hello may take.
 const OPEN_TIME: Duration = Duration::from_secs(30);

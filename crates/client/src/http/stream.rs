@@ -11,13 +11,13 @@ use tokio::{
 };
 use tokio_rustls::TlsConnector;
 
-use crate::client::resolve::is_loopback;
+use super::resolve::is_loopback;
 
 /// How long a connection may take.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 
 /// What a WebSocket can be spoken over.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
@@ -25,7 +25,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 ///
 /// # Errors
 /// Why not, for people.
-pub(super) async fn connect(url: &Url) -> Result<Box<dyn Stream>, String> {
+pub async fn connect(url: &Url) -> Result<Box<dyn Stream>, String> {
     let host = url.host_str().ok_or("its address has no host")?.trim_matches(['[', ']']);
     let port = url.port_or_known_default().ok_or("its address has no port")?;
     let connecting = async {

@@ -12,7 +12,7 @@ use ring::{
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::client::private_file;
+use super::private_file;
 
 /// A key pair. Its private half never leaves this machine.
 pub struct ClientKey(Ed25519KeyPair);

@@ -1,0 +1,1 @@
+//! Access tokens: had once, shared, renewed in time.

@@ -1,0 +1,1 @@
+//! Requests and durable subscriptions over whichever session is current.

@@ -1,0 +1,1 @@
+//! Rows that the list leaves out, read on demand.

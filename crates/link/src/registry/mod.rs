@@ -1,0 +1,1 @@
+//! The hosts that this client knows, one connection scope each.

@@ -1,0 +1,1 @@
+//! One socket to a host, from its first frame to its end.

@@ -1,0 +1,1 @@
+//! Older settled threads: exact counts, pages, and the frontier over all hosts.

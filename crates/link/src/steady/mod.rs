@@ -1,0 +1,1 @@
+//! Lists that stay still while hosts synchronize.

@@ -1,0 +1,1 @@
+//! The one owner of transport retries of a host.

@@ -1,0 +1,1 @@
+//! The threads that are looked at: one stream each, kept for a while.
