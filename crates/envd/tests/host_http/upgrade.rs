@@ -4,7 +4,7 @@ use futures::StreamExt as _;
 use tokio::io::DuplexStream;
 use tokio_tungstenite::{
     WebSocketStream, client_async,
-    tungstenite::{Error, Message, client::IntoClientRequest as _},
+    tungstenite::{Error, Message, client::IntoClientRequest as _, http::HeaderName},
 };
 use wakeful_envd::host::Farewell;
 use wakeful_wire::rpc::{SUBPROTOCOL, TICKET_SUBPROTOCOL};
@@ -18,14 +18,24 @@ type Socket = WebSocketStream<DuplexStream>;
 
 /// Offers these subprotocols; a page says where it is from.
 async fn offer(world: &World, offered: &str, origin: Option<&str>) -> Result<Socket, Error> {
+    let origin = origin.map(|origin| ("origin".to_owned(), origin.to_owned()));
+    offer_with(world, offered, origin.into_iter().collect()).await
+}
+
+/// Offers these subprotocols and sends these headers as well.
+async fn offer_with(
+    world: &World,
+    offered: &str,
+    more: Vec<(String, String)>,
+) -> Result<Socket, Error> {
     let mut request =
         format!("{}/rpc", world.base.replace("http:", "ws:")).into_client_request()?;
     // The gateway strips its own prefix.
     *request.uri_mut() = "ws://wakeful.localhost/rpc".parse().unwrap();
     let headers = request.headers_mut();
     headers.insert("sec-websocket-protocol", offered.parse().unwrap());
-    if let Some(origin) = origin {
-        headers.insert("origin", origin.parse().unwrap());
+    for (name, value) in more {
+        headers.insert(HeaderName::try_from(name).unwrap(), value.parse().unwrap());
     }
     let opening = client_async(request, world.line().into_stream());
     let (socket, answer) = tokio::time::timeout(PATIENCE, opening).await.expect("in time")?;
@@ -76,6 +86,28 @@ async fn a_ticket_opens_one_socket() {
     let socket = open(&world, &ticket).await.unwrap();
     assert_eq!(world.authority.sessions().list()[0].connections, 1);
     assert_eq!(refusal(open(&world, &ticket).await), (401, "ticket_used".to_owned()));
+    drop(socket);
+}
+
+#[tokio::test]
+async fn a_program_opens_a_socket_with_its_token_and_a_proof_and_no_ticket() {
+    let world = World::new().await;
+    let member = world.member("read").await;
+    let shown = world.signed(&member, "GET", "/rpc").headers;
+    let socket = offer_with(&world, SUBPROTOCOL, shown.clone()).await.unwrap();
+    assert_eq!(world.authority.sessions().list()[0].connections, 1);
+    let again = offer_with(&world, SUBPROTOCOL, shown.clone()).await;
+    assert_eq!(refusal(again), (401, "proof_replayed".to_owned()));
+    let elsewhere = world.signed(&member, "GET", "/shell").headers;
+    let elsewhere = offer_with(&world, SUBPROTOCOL, elsewhere).await;
+    assert_eq!(refusal(elsewhere), (401, "proof_url".to_owned()));
+    let tokenless = shown.into_iter().filter(|(name, _)| name != "authorization").collect();
+    let tokenless = offer_with(&world, SUBPROTOCOL, tokenless).await;
+    assert_eq!(refusal(tokenless), (401, "ticket_malformed".to_owned()));
+    let blind = world.member("write").await;
+    let blind = world.signed(&blind, "GET", "/rpc").headers;
+    let blind = offer_with(&world, SUBPROTOCOL, blind).await;
+    assert_eq!(refusal(blind), (403, "scope_missing".to_owned()));
     drop(socket);
 }
 

@@ -1,7 +1,7 @@
 //! Opening a socket.
 //!
-//! The ticket comes as a subprotocol of its own: a browser cannot send other headers with an
-//! upgrade, and an address ends up in logs. Nor does a browser tell its page why an upgrade was
+//! A ticket comes as a subprotocol of its own: a browser cannot send other headers with an upgrade,
+//! and an address ends up in logs. A program that can sends token and proof instead. Nor does a browser tell its page why an upgrade was
 //! refused, so a page (whoever sends `Origin`) gets its refusals as close codes of a socket that
 //! opens for nothing else; a program gets them as problems.
 
@@ -69,10 +69,14 @@ pub(super) async fn answer(mut asked: Asked) -> Result<Response, Refusal> {
     } else if let Some(farewell) = farewell {
         refused(Refusal::closing(), farewell.code, farewell.reason)?
     } else {
-        let ticket = offered.ticket.ok_or(Denial::TicketMalformed);
-        let opened = match ticket {
-            Ok(ticket) => asked.host.parts().authority.open_socket(&ticket).await,
-            Err(denial) => Err(denial),
+        let authority = &asked.host.parts().authority;
+        let opened = match &offered.ticket {
+            Some(ticket) => authority.open_socket(ticket).await,
+            None if offered.by_token => {
+                let address = asked.address()?;
+                authority.enter(&asked.presented(&address)).await
+            }
+            None => Err(Denial::TicketMalformed),
         };
         match opened {
             Ok(live) => {
@@ -120,6 +124,8 @@ struct Offered {
     speaks: bool,
     /// Its ticket, if it offers exactly one.
     ticket: Option<String>,
+    /// Whether it offers none and shows an access token instead.
+    by_token: bool,
 }
 
 impl Offered {
@@ -134,7 +140,11 @@ impl Offered {
         let mut tickets = names.iter().filter_map(|name| name.strip_prefix(TICKET_SUBPROTOCOL));
         let ticket = tickets.next().map(str::to_owned);
         let more = tickets.next().is_some();
-        Self { speaks: names.contains(&SUBPROTOCOL), ticket: ticket.filter(|_| !more) }
+        Self {
+            speaks: names.contains(&SUBPROTOCOL),
+            by_token: ticket.is_none() && headers.contains_key(header::AUTHORIZATION),
+            ticket: ticket.filter(|_| !more),
+        }
     }
 }
 
@@ -154,10 +164,11 @@ mod tests {
 
     #[test]
     fn a_ticket_is_offered_beside_the_protocol() {
-        let whole = Offered { speaks: true, ticket: Some("wkt1.abc".to_owned()) };
+        let whole =
+            Offered { speaks: true, ticket: Some("wkt1.abc".to_owned()), ..Offered::default() };
         assert_eq!(offered(&["wakeful.rpc.v1, wakeful.ticket.wkt1.abc"]), whole);
         assert_eq!(offered(&["wakeful.ticket.wkt1.abc", "wakeful.rpc.v1"]), whole);
-        let none = Offered { speaks: true, ticket: None };
+        let none = Offered { speaks: true, ..Offered::default() };
         assert_eq!(offered(&["wakeful.rpc.v1"]), none);
         assert_eq!(offered(&["wakeful.rpc.v1,wakeful.ticket.a,wakeful.ticket.b"]), none);
         assert_eq!(offered(&["wakeful.rpc.v2"]), Offered::default());
