@@ -4,5 +4,10 @@
 //! owner may read them. Nothing here decides anything: when to connect, what to ask for and what is
 //! current is decided by the link.
 
+pub mod cache;
+pub mod clock;
 pub mod credentials;
 pub mod http;
+pub mod pairing;
+pub mod runtime;
+pub mod socket;

@@ -14,7 +14,10 @@
 
 pub mod authorization;
 pub mod boundary;
+pub mod effect;
 pub mod families;
+pub mod http;
+pub mod platform;
 pub mod registry;
 pub mod route;
 pub mod session;
@@ -26,10 +29,15 @@ pub mod threads;
 
 mod chance;
 mod failure;
+mod host;
+mod link;
 mod state;
 mod time;
 
 pub use chance::Chance;
+pub use effect::{At, Change, Effect, Enter, Way};
 pub use failure::{Failure, FailureClass, FailureReason};
+pub use host::Options;
+pub use link::Link;
 pub use state::{AttemptId, ConnectionPhase, ConnectionState, DataStatus, Network, Stage};
 pub use time::Instant;

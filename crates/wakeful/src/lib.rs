@@ -5,7 +5,6 @@
 //! Start at [`config`] for what `up` runs with, and at [`cmd`] for the commands.
 
 pub mod client;
-pub mod clock;
 pub mod cmd;
 pub mod config;
 pub mod doctor;

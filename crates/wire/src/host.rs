@@ -43,6 +43,9 @@ pub const PAIRING_PATH: &str = "/pairing";
 /// The header in which a gateway states the public address below which a host is reached, without
 /// a slash at its end. A gateway removes it from whatever a client sends.
 pub const PUBLIC_ADDRESS_HEADER: &str = "wakeful-public-address";
+/// The header by which a host names itself in its refusals, so that a client can tell them from
+/// those of a gateway on the way.
+pub const HOST_HEADER: &str = "wakeful-host";
 /// The `token_type` of every access token here.
 pub const TOKEN_TYPE: &str = "DPoP";
 /// The signature algorithms of proofs that a host takes, as `WWW-Authenticate` lists them.

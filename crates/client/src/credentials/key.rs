@@ -44,6 +44,14 @@ impl ClientKey {
             .with_context(|| format!("{} cannot be used; remove it and pair again", file.display()))
     }
 
+    /// The key's thumbprint (RFC 7638), by which tokens are bound to it.
+    #[must_use]
+    pub fn thumbprint(&self) -> String {
+        let x = base64(self.0.public_key().as_ref());
+        let canonical = format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{x}"}}"#);
+        base64(digest::digest(&digest::SHA256, canonical.as_bytes()).as_ref())
+    }
+
     /// A proof for one request at `address` (without query), and for the access token that it
     /// carries. `now` is the wall clock in seconds.
     #[must_use]

@@ -1,6 +1,7 @@
 //! Requests to platforms and hosts, and connections for sockets.
 
 pub mod resolve;
+mod send;
 pub mod sse;
 mod stream;
 
@@ -8,6 +9,8 @@ use std::{sync::Arc, time::Duration};
 
 use reqwest::{Response, Url};
 
+pub use send::Sender;
+pub(crate) use send::head_of;
 pub use stream::{Stream, connect};
 
 /// How long it may take until a connection stands.

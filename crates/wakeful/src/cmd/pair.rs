@@ -5,13 +5,12 @@ use std::{io::IsTerminal as _, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context as _, bail};
 use serde_json::json;
+use wakeful_client::{clock::now, credentials::PairedHost, pairing::Pairing};
 use wakeful_envd::alone::ask::{Local, Status};
 
 use super::{args::PairArgs, prompt, threads::coarse, which::PAIRED};
 use crate::{
-    clock::now,
-    env,
-    host::{PairedHost, paired},
+    env, host,
     output::{self, Output, printable},
 };
 
@@ -35,7 +34,7 @@ fn shown(host: &PairedHost) -> serde_json::Value {
 }
 
 fn list(output: Output) -> anyhow::Result<ExitCode> {
-    let hosts = paired::list()?;
+    let hosts = host::paired()?.list()?;
     output.print(&hosts.iter().map(shown).collect::<Vec<_>>(), |_| {
         let rows: Vec<_> = hosts
             .iter()
@@ -48,9 +47,12 @@ fn list(output: Output) -> anyhow::Result<ExitCode> {
 
 fn forget(name: &str, output: Output) -> anyhow::Result<ExitCode> {
     let name = name.strip_prefix(PAIRED).unwrap_or(name);
-    if !paired::forget(name)? {
+    let hosts = host::paired()?;
+    let known = hosts.find(name)?.map(|host| host.host);
+    let Some(known) = known else {
         bail!("no paired host is called `{}`; `wakeful pair --list` lists them", printable(name));
-    }
+    };
+    hosts.forget(known)?;
     output.print(&json!({ "forgotten": name }), |_| {
         format!(
             "{} is forgotten here. The session stays on its side until somebody ends it there.",
@@ -67,7 +69,12 @@ async fn enter(address: &str, options: &PairArgs, output: Output) -> anyhow::Res
         None if std::io::stdin().is_terminal() => prompt::from_terminal("Code")?,
         None => prompt::from_stdin()?,
     };
-    let host = paired::pair(address, &code, options.name.as_deref()).await?;
+    let (hosts, key) = (host::paired()?, host::key()?);
+    let pairing = Pairing { hosts: &hosts, key: &key, label: host::label() };
+    let host = match pairing.enter(address, &code, options.name.as_deref()).await {
+        Ok(host) => host,
+        Err(error) => bail!("{}", printable(&format!("{error:#}"))),
+    };
     output.print(&shown(&host), |_| {
         let name = &host.name;
         format!(

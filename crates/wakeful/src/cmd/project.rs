@@ -12,7 +12,6 @@ use super::{
 };
 use crate::{
     client::Client,
-    clock,
     config::duration,
     output::{self, Output, printable},
 };
@@ -30,7 +29,7 @@ pub(super) async fn projects(
         }
         ProjectsWhat::List { deleted: true } => {
             let projects = deleted(client).await?;
-            let now = clock::now();
+            let now = wakeful_client::clock::now();
             output.print(&projects, |projects| {
                 let rows: Vec<_> = projects
                     .iter()

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use reqwest::Method;
 use serde_json::json;
+use wakeful_client::clock::now;
 use wakeful_wire::{HostSessionId, rpc::SessionList};
 
 use super::{
@@ -14,7 +15,6 @@ use super::{
 };
 use crate::{
     client::Client,
-    clock::now,
     output::{self, Output},
 };
 

@@ -9,6 +9,7 @@ use std::{process::ExitCode, sync::Arc};
 
 use futures::StreamExt as _;
 use serde::Serialize;
+use wakeful_client::clock::now;
 use wakeful_wire::{
     EnvId, Phase, Timestamp,
     rpc::{Cursor, OlderSettled, ShellRow, ShellSnapshot, ThreadId},
@@ -22,7 +23,6 @@ use super::{
 };
 use crate::{
     client::Client,
-    clock::now,
     host::{HostClient, HostError},
     output::{Output, printable},
 };

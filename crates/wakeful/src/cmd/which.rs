@@ -4,12 +4,13 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use wakeful_client::credentials::PairedHost;
 use wakeful_wire::{EnvId, api::Environment};
 
 use super::select;
 use crate::{
     client::{Client, ClientError},
-    host::{HostClient, PairedHost, paired},
+    host::{self, HostClient},
     output::printable,
 };
 
@@ -74,7 +75,7 @@ pub(super) async fn choose(
     text: &str,
 ) -> anyhow::Result<Chosen> {
     if let Some(name) = text.strip_prefix(PAIRED) {
-        let host = paired::find(name)?;
+        let host = host::paired()?.find(name)?;
         return host.map(Chosen::Paired).with_context(|| {
             format!(
                 "no paired host is called `{}`; `wakeful pair --list` lists them",
@@ -82,7 +83,7 @@ pub(super) async fn choose(
             )
         });
     }
-    let paired = paired::find(text)?;
+    let paired = host::paired()?.find(text)?;
     let client = client();
     let Some(host) = paired else {
         let client = client?;
@@ -136,7 +137,7 @@ pub(super) async fn all(
         }
         Err(error) => Some(error),
     };
-    chosen.extend(paired::list()?.into_iter().map(Chosen::Paired));
+    chosen.extend(host::paired()?.list()?.into_iter().map(Chosen::Paired));
     Ok((chosen, missing))
 }
 

@@ -6,7 +6,6 @@
 //! and by value, so that a late refusal never throws away a newer one.
 
 mod error;
-pub mod paired;
 mod socket;
 
 use std::{
@@ -19,7 +18,11 @@ use anyhow::Context as _;
 use reqwest::{Method, RequestBuilder, Response, StatusCode, header};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::Mutex;
-use wakeful_client::http::{self, BodyError};
+use wakeful_client::{
+    clock::seconds,
+    credentials::{ClientKey, PairedHost, PairedHosts},
+    http::{self, BodyError},
+};
 use wakeful_wire::{
     Code, EnvId, HostId, Problem,
     api::{GrantAnswer, GrantRequest},
@@ -30,14 +33,9 @@ use wakeful_wire::{
 };
 
 pub use error::{Ended, HostError};
-pub use paired::PairedHost;
 pub use socket::HostSocket;
-pub use wakeful_client::credentials::ClientKey;
 
-use crate::{
-    client::{Client, ClientError, credentials_file},
-    clock,
-};
+use crate::client::{Client, ClientError, credentials_file};
 
 /// How long a host may take to answer. Who wakes one waits as long as a gateway holds.
 const ANSWER_TIME: Duration = Duration::from_secs(90);
@@ -98,18 +96,25 @@ fn directory() -> anyhow::Result<PathBuf> {
     directory.context("there is no place for keys: set HOME or XDG_CONFIG_HOME")
 }
 
-fn key() -> anyhow::Result<ClientKey> {
+/// The hosts that this installation is paired with.
+///
+/// # Errors
+/// There is no place for them.
+pub fn paired() -> anyhow::Result<PairedHosts> {
+    Ok(PairedHosts::in_directory(directory()?))
+}
+
+/// This installation's key.
+///
+/// # Errors
+/// It cannot be read or made.
+pub fn key() -> anyhow::Result<ClientKey> {
     ClientKey::open(&directory()?.join("host-key"))
 }
 
 fn http_of(address: &str) -> anyhow::Result<reqwest::Client> {
     let url = reqwest::Url::parse(address).context("that is no address")?;
     Ok(http::http_client(&url)?)
-}
-
-/// The wall clock in seconds, as proofs hold it.
-fn seconds() -> u64 {
-    clock::now().0 / 1_000
 }
 
 impl HostClient {
@@ -298,8 +303,7 @@ impl HostClient {
             .post(&["api", "environments", &env, "grant"], &request)
             .await
             .map_err(of_the_platform)?;
-        let label = format!("terminal on {}", machine());
-        let request = TokenRequest::Grant { grant: granted.grant, label: Some(label) };
+        let request = TokenRequest::Grant { grant: granted.grant, label: Some(label()) };
         let answer = self.exchange(&granted.address, &request, wake).await?;
         Ok(access(&granted.address, &answer))
     }
@@ -321,7 +325,9 @@ impl HostClient {
             && *refresh_token != host.refresh_token
         {
             host.refresh_token.clone_from(refresh_token);
-            paired::renew(&host).map_err(|error| HostError::Garbled(format!("{error:#}")))?;
+            paired()
+                .and_then(|hosts| hosts.renew(host.host, refresh_token))
+                .map_err(|error| HostError::Garbled(format!("{error:#}")))?;
         }
         Ok(access(address, &answer))
     }
@@ -353,10 +359,11 @@ fn access(address: &str, answer: &TokenResponse) -> Access {
     }
 }
 
-/// What this machine is called.
-fn machine() -> String {
+/// What this client calls itself.
+pub fn label() -> String {
     let name = rustix::system::uname();
-    name.nodename().to_string_lossy().chars().take(64).collect()
+    let machine: String = name.nodename().to_string_lossy().chars().take(64).collect();
+    format!("terminal on {machine}")
 }
 
 fn of_the_platform(error: ClientError) -> HostError {

@@ -2,14 +2,14 @@
 
 use axum::{
     body::Body,
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
 use serde_json::Value;
 use wakeful_wire::{
-    Code, Problem,
-    host::{Denial, Remedy},
+    Code, HostId, Problem,
+    host::{self, Denial, Remedy},
 };
 
 use crate::credential::{CredentialError, challenge};
@@ -19,7 +19,18 @@ const WAIT_SECONDS: u32 = 60;
 /// How long a client waits for a host that is being put to sleep, in seconds.
 const CLOSING_SECONDS: u32 = 1;
 
+const HOST_HEADER: HeaderName = HeaderName::from_static(host::HOST_HEADER);
+
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+
+/// Says that a refusal is the host's own, and not of a gateway on the way: a client deletes what it
+/// keeps of a thread only where the host itself says that there is none.
+pub(super) fn of_host(mut response: Response, id: HostId) -> Response {
+    if let Ok(id) = HeaderValue::from_str(&id.to_string()) {
+        response.headers_mut().insert(HOST_HEADER, id);
+    }
+    response
+}
 
 /// Why a request is not answered with what it asked for.
 #[derive(Debug)]

@@ -75,11 +75,12 @@ pub(super) async fn serve(
 /// the process.
 async fn answer_whole(host: Host, peer: Option<IpAddr>, request: Request<Incoming>) -> Response {
     let (head, body) = request.into_parts();
+    let id = host.parts().descriptor.id;
     let asked = Asked { host, peer, head };
     let answered = AssertUnwindSafe(dispatch(asked, Body::new(body))).catch_unwind().await;
     match answered {
         Ok(Ok(response)) => response,
-        Ok(Err(refusal)) => refusal.into_response(),
+        Ok(Err(refusal)) => answer::of_host(refusal.into_response(), id),
         Err(_panic) => {
             tracing::error!("a request made the host panic");
             Refusal::from(Problem::new(Code::Internal)).into_response()

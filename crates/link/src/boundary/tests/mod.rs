@@ -1,0 +1,5 @@
+mod failures;
+mod following;
+mod requests;
+
+mod bench;

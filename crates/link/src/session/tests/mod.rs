@@ -1,0 +1,4 @@
+mod calls;
+mod opening;
+pub(crate) mod sample;
+mod signs;

@@ -1,0 +1,5 @@
+mod following;
+mod gaps;
+mod loading;
+mod resuming;
+mod saving;
