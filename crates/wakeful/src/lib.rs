@@ -7,6 +7,7 @@
 pub mod client;
 pub mod cmd;
 pub mod config;
+pub mod connect;
 pub mod doctor;
 pub mod env;
 pub mod host;

@@ -24,6 +24,8 @@ pub const ANSWER_MAX: usize = 64 << 20;
 /// # Errors
 /// No client can be built on this machine.
 pub fn http_client(server: &Url) -> reqwest::Result<reqwest::Client> {
+    // A program's own choice stands; a library that is loaded into another program has none.
+    let _chosen_before = rustls::crypto::ring::default_provider().install_default();
     let mut http = reqwest::Client::builder()
         .connect_timeout(CONNECT_TIMEOUT)
         .user_agent(concat!("wakeful/", env!("CARGO_PKG_VERSION")))

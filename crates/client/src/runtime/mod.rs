@@ -115,12 +115,24 @@ impl Client {
     /// # Errors
     /// What is kept here cannot be read, or no HTTP client can be built.
     pub async fn start(setup: Setup) -> anyhow::Result<Self> {
+        Self::start_beside(setup, &[]).await
+    }
+
+    /// Starts a client of some of the accounts that are signed in here. What is kept of the
+    /// `others`' environments is neither used nor touched; without this, whatever belongs to nobody
+    /// of the setup goes.
+    ///
+    /// # Errors
+    /// Like [`Self::start`].
+    pub async fn start_beside(setup: Setup, others: &[Account]) -> anyhow::Result<Self> {
         let sender = Sender::new(Arc::clone(&setup.key))?;
         for (account, token) in &setup.accounts {
             sender.sign_in(account.platform.clone(), Some(token))?;
         }
         let store = Store::open(setup.cache.as_deref(), setup.paired).await?;
-        let kept = store.kept().await?;
+        let mut kept = store.kept().await?;
+        kept.entries
+            .retain(|entry| entry.target.account().is_none_or(|account| !others.contains(account)));
         let options = Options {
             key: setup.key.thumbprint(),
             label: setup.label,

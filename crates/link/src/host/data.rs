@@ -76,6 +76,14 @@ impl HostLink {
         self.shell.handle_disconnected(now);
         self.threads.handle_disconnected(now);
         self.note_generation(now);
+        // A subscription that is to end with its session must not begin on a replacement, which may
+        // be published in the same step.
+        while let Some(action) = self.shell.poll_action() {
+            self.keep_list(now, action);
+        }
+        while let Some(action) = self.threads.poll_action() {
+            self.keep_threads(now, action);
+        }
     }
 
     /// Does what requests and subscriptions need.
@@ -149,9 +157,11 @@ impl HostLink {
                 self.threads.handle_failed(now, stream, failure);
             }
             (Followed::Shell, Over::Gone(problem)) => {
-                self.shell.handle_defect(now, crate::session::failure_of(&problem));
+                self.shell.handle_subscription_ended(now, crate::session::failure_of(&problem));
             }
-            (Followed::Shell, Over::Failed(failure)) => self.shell.handle_defect(now, failure),
+            (Followed::Shell, Over::Failed(failure)) => {
+                self.shell.handle_subscription_ended(now, failure);
+            }
         }
     }
 
@@ -281,7 +291,7 @@ impl HostLink {
                 self.followed.insert(subscription, what);
             }
             Err(failure) => match what {
-                Followed::Shell => self.shell.handle_subscription_failed(now, failure),
+                Followed::Shell => self.shell.handle_subscription_ended(now, failure),
                 Followed::Thread(stream) => self.threads.handle_failed(now, stream, failure),
             },
         }

@@ -30,7 +30,8 @@ pub mod frontier;
 mod counts;
 mod pages;
 
-#[cfg(all(test, not(target_arch = "wasm32")))]
+#[cfg(test)]
+#[cfg(not(target_arch = "wasm32"))]
 mod properties;
 #[cfg(test)]
 mod tests;

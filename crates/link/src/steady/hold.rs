@@ -116,7 +116,10 @@ impl<R: Clone + PartialEq> Hold<R> {
 
     /// Takes in what is known now. Returns whether what is shown changed.
     pub(super) fn handle(&mut self, now: Instant, seen: Seen<R>) -> bool {
-        let begins = self.seen.as_ref().map_or(seen.is_connection(), |old| seen.is_another(old));
+        let begins = match &self.seen {
+            Some(before) => seen.is_another(before),
+            None => seen.is_connection(),
+        };
         if begins {
             self.base = self.seen.take().and_then(|before| before.snapshot);
             self.paid = false;
@@ -141,7 +144,7 @@ impl<R: Clone + PartialEq> Hold<R> {
 
     /// Time has passed. Returns whether what is shown changed.
     pub(super) fn handle_timeout(&mut self, now: Instant) -> bool {
-        if !self.cap().is_some_and(|cap| cap <= now) {
+        if self.cap().is_none_or(|cap| cap > now) {
             return false;
         }
         self.capped = true;

@@ -37,7 +37,8 @@ use crate::Instant;
 mod hold;
 mod paint;
 
-#[cfg(all(test, not(target_arch = "wasm32")))]
+#[cfg(test)]
+#[cfg(not(target_arch = "wasm32"))]
 mod properties;
 #[cfg(test)]
 mod tests;

@@ -75,7 +75,9 @@ impl Account {
                 let stray = match self.life(attempt) {
                     Life::Wanted | Life::Granted => Life::Over,
                     Life::Begun => Life::Stray,
-                    other => panic!("{attempt:?} is abandoned, but {other:?}"),
+                    other @ (Life::Over | Life::Stray | Life::Ready | Life::Released) => {
+                        panic!("{attempt:?} is abandoned, but {other:?}")
+                    }
                 };
                 self.set(attempt, stray);
             }
@@ -109,6 +111,7 @@ impl Account {
 }
 
 /// Whether this may begin an attempt where none is under way and nothing is connected.
+#[expect(clippy::wildcard_enum_match_arm, reason = "whatever is not named begins nothing")]
 fn may_begin(phase: ConnectionPhase, input: Option<&Input>) -> bool {
     use ConnectionPhase::{Asleep, Available, Backoff, Blocked, Offline};
     let Some(input) = input else { return phase == Backoff };
@@ -239,6 +242,7 @@ impl World {
 
     /// Enters into the account what is told; `false` if the outside could not say it: an attempt
     /// becomes ready once, and ends once.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the rest is not accounted for")]
     fn tell(&mut self, input: &Input) -> bool {
         let now = self.now;
         match input {
@@ -251,10 +255,10 @@ impl World {
                 self.account.waking_until = now.after(INTENT_LASTS);
             }
             Input::Disconnect | Input::Foreground(Foreground::Long) => self.account.waking = 0,
-            Input::Granted { attempt } => {
-                if self.account.lives.get(attempt) == Some(&Life::Wanted) {
-                    self.account.set(*attempt, Life::Granted);
-                }
+            Input::Granted { attempt }
+                if self.account.lives.get(attempt) == Some(&Life::Wanted) =>
+            {
+                self.account.set(*attempt, Life::Granted);
             }
             Input::Ready { attempt } => match self.account.lives.get(attempt) {
                 Some(Life::Begun | Life::Stray) => self.account.set(*attempt, Life::Ready),

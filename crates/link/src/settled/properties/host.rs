@@ -134,7 +134,7 @@ impl Host {
 
     fn cut(&self) -> Option<Timestamp> {
         let settled = self.settled();
-        settled.get(KEPT).and(settled.get(KEPT - 1)).map(|place| place.at)
+        settled.get(KEPT).and_then(|_| settled.get(KEPT - 1)).map(|place| place.at)
     }
 
     pub(super) fn older(&self) -> OlderSettled {
@@ -148,8 +148,7 @@ impl Host {
     pub(super) fn snapshot(&self) -> ShellRows {
         let cut = self.cut();
         let kept = |row: &ShellRow| {
-            row.pinned
-                || !cut.is_some_and(|cut| row.settled.is_some_and(|settled| settled.at < cut))
+            row.pinned || cut.is_none_or(|cut| row.settled.is_none_or(|settled| settled.at >= cut))
         };
         let kept = self.rows.iter().filter(|(_, row)| kept(row));
         kept.map(|(id, row)| (*id, Arc::new(row.clone()))).collect()
@@ -179,7 +178,7 @@ impl Host {
         let mut rows: Vec<_> = self.rows.values().filter(|row| is_settled(row)).collect();
         rows.retain(|row| place(row).is_some_and(|place| place < below));
         rows.sort_unstable_by_key(|row| std::cmp::Reverse(place(row)));
-        let next = rows.get(PAGE).and(rows.get(PAGE - 1)).and_then(|row| place(row));
+        let next = rows.get(PAGE).and_then(|_| place(rows.get(PAGE - 1)?));
         let rows = rows.into_iter().take(PAGE).cloned().map(Arc::new).collect();
         Rows { seq: Seq(self.seq), rows, next }
     }

@@ -134,21 +134,18 @@ fn an_attempt_that_wakes_goes_on_while_the_environment_sleeps() {
 fn retries_of_an_attempt_that_wakes_wake_five_times_more() {
     let mut bench = Bench::new();
     bench.tell(Input::Connect { wake: true });
-    let mut wakes = Vec::new();
+    let mut began = Vec::new();
     for _ in 0..8 {
         bench.fail(FailureReason::Starting);
         bench.tell(Input::Connect { wake: false });
-        wakes.extend(bench.take().into_iter().filter_map(|action| match action {
-            Action::Begin { wake, .. } => Some(wake),
-            _ => None,
-        }));
+        began.extend(wakes(&bench.take()));
     }
-    assert_eq!(wakes, [true, true, true, true, true, true, false, false, false]);
+    assert_eq!(began, [true, true, true, true, true, true, false, false, false]);
 }
 
 #[test]
 fn an_intent_ends_with_time_a_session_a_disconnect_and_a_long_absence() {
-    let endings: [(&str, fn(&mut Bench)); 5] = [
+    let endings: [(&str, Deed); 5] = [
         ("time", |bench| bench.pass(INTENT_LASTS)),
         ("a retry that must not wake", |bench| bench.tell(Input::RetryNow { wake: false })),
         ("a session", |bench| {
@@ -175,16 +172,9 @@ fn an_intent_ends_with_time_a_session_a_disconnect_and_a_long_absence() {
         bench.take();
         bench.tell(ONLINE);
         bench.pass_ms(40_000);
-        let wakes: Vec<_> = bench
-            .take()
-            .into_iter()
-            .filter_map(|action| match action {
-                Action::Begin { wake, .. } => Some(wake),
-                _ => None,
-            })
-            .collect();
-        assert!(wakes.first() == Some(&false), "{name}: {wakes:?}");
-        assert!(!wakes.contains(&true), "{name}: {wakes:?}");
+        let began = wakes(&bench.take());
+        assert!(began.first() == Some(&false), "{name}: {began:?}");
+        assert!(!began.contains(&true), "{name}: {began:?}");
     }
 }
 

@@ -272,7 +272,7 @@ fn a_probe_answered_late_over_a_slow_relay_keeps_the_session() {
 
 #[test]
 fn without_a_network_an_ordinary_deadline_waits_and_evidence_replaces() {
-    let cases: [(&str, fn(&mut Bench), ConnectionPhase); 4] = [
+    let cases: [(&str, Deed, ConnectionPhase); 4] = [
         ("deadline", |bench| bench.pass_ms(15_000), ConnectionPhase::Offline),
         (
             "the socket closed",

@@ -4,6 +4,7 @@ mod asleep;
 mod blocked;
 mod budget;
 mod check;
+mod edges;
 mod handover;
 mod retry;
 mod start;
@@ -181,14 +182,22 @@ pub(super) fn begins(bench: &Bench, wake: bool) -> [Action; 2] {
 }
 
 pub(super) fn released(actions: &[Action]) -> Vec<(AttemptId, ReleaseReason)> {
-    actions
-        .iter()
-        .filter_map(|action| match action {
-            Action::Release { attempt, why } => Some((*attempt, *why)),
-            _ => None,
-        })
-        .collect()
+    let one = |action: &Action| {
+        if let Action::Release { attempt, why } = action { Some((*attempt, *why)) } else { None }
+    };
+    actions.iter().filter_map(one).collect()
 }
+
+/// Of each attempt that began, whether it may wake.
+pub(super) fn wakes(actions: &[Action]) -> Vec<bool> {
+    let one = |action: &Action| {
+        if let Action::Begin { wake, .. } = action { Some(*wake) } else { None }
+    };
+    actions.iter().filter_map(one).collect()
+}
+
+/// Something that a table does to a bench.
+pub(super) type Deed = fn(&mut Bench);
 
 pub(super) const OFFLINE: Input = Input::Network(Network::Offline);
 pub(super) const ONLINE: Input = Input::Network(Network::Online);

@@ -262,7 +262,7 @@ impl Log {
                 let layer = layers.find(|(below, _)| number < *below);
                 let later = layer.filter(|_| Some(segment.number) == newest).map(|(_, at)| *at);
                 let later = later.filter(|later| *later > held.cursor.seq);
-                assert_eq!(*item, item_of(&expected, later.map(at), number), "item {number}");
+                assert_eq!(*item, item_of(expected, later.map(at), number), "item {number}");
             }
         }
         let first = detail.page.segments.first();

@@ -229,3 +229,23 @@ fn a_long_stay_keeps_the_newest_turns_and_the_way_to_the_older_ones() {
     desk.log.check(&desk.disk[&one()]);
     assert!(desk.is_current(one()));
 }
+
+#[test]
+fn a_snapshot_ends_what_a_person_has_loaded() {
+    let (mut desk, _consumer) = windowed();
+    let fetch = load(&mut desk);
+    answer(&mut desk, fetch);
+    assert_eq!(desk.held(one()).detail.page.segments.len(), 3);
+    desk.log.gap = 1;
+    desk.disconnect();
+    desk.begin(one());
+    desk.say(one(), "missed");
+    desk.connect();
+    assert_eq!(desk.held(one()).detail.page.segments.len(), 1);
+    desk.finish(one());
+    for _ in 0..SEGMENTS_KEPT {
+        desk.begin(one());
+        desk.finish(one());
+    }
+    assert_eq!(desk.held(one()).detail.page.segments.len(), SEGMENTS_KEPT);
+}

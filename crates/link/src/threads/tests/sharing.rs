@@ -1,5 +1,7 @@
 //! One stream for all who look, and what is kept when they have gone.
 
+use std::sync::Arc;
+
 use super::*;
 
 #[test]
@@ -120,4 +122,30 @@ fn a_slow_disk_holds_up_a_thread_for_two_seconds_at_most() {
     }
     assert!(desk.held(one()).cursor.seq > before);
     assert!(desk.is_current(one()));
+}
+
+#[test]
+fn a_late_timer_does_not_lengthen_the_five_minutes() {
+    let (mut desk, consumer) = Desk::live(Options { persist: false, ..WEB });
+    desk.unmount(consumer);
+    desk.now = desk.now.after(RETENTION);
+    desk.threads.mount(desk.now, one()).unwrap();
+    assert_eq!(desk.state(one()).held, None);
+}
+
+#[test]
+fn a_cached_copy_of_another_thread_or_of_one_that_is_gone_is_not_shown() {
+    let (mut desk, consumer) = Desk::live(WEB);
+    desk.unmount(consumer);
+    let copy = desk.disk[&one()].clone();
+    let mut gone = copy.clone();
+    let thread_of_it = &mut Arc::make_mut(&mut gone.detail).thread;
+    (thread_of_it.id, thread_of_it.deleted) = (thread(3), true);
+    for (thread, cached) in [(thread(2), copy), (thread(3), gone)] {
+        desk.connected = false;
+        desk.disk.insert(thread, cached);
+        desk.mount(thread);
+        assert_eq!(desk.state(thread).held, None);
+        assert!(desk.open.contains_key(&thread), "asked for all the same");
+    }
 }
