@@ -10,4 +10,5 @@ pub mod credentials;
 pub mod http;
 pub mod pairing;
 pub mod runtime;
+pub mod signals;
 pub mod socket;

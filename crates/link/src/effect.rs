@@ -67,6 +67,9 @@ pub enum Effect {
         wake: bool,
         /// Who opens it.
         enter: Enter,
+        /// What the host is known by, for the header
+        /// [`KNOWN_HEADER`](wakeful_wire::rpc::KNOWN_HEADER) where the shell can send one.
+        known: Option<String>,
     },
     /// Send a text frame.
     Send {

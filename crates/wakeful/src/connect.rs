@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use serde::Deserialize;
 use wakeful_client::{
     credentials::{ClientKey, PairedHosts},
-    runtime::{self, Setup},
+    runtime::{self, Setup, Terms},
 };
 use wakeful_link::{registry::Account, route::Address};
 use wakeful_wire::{HostId, UserName};
@@ -37,6 +37,8 @@ pub struct Options {
     pub focus: Option<Vec<HostId>>,
     /// Whether running threads are followed although nobody looks at them: for a view that lasts.
     pub keep_alive: bool,
+    /// Whether hosts leave nothing out of their lists. Nothing is cached then.
+    pub whole_lists: bool,
 }
 
 /// Starts a runtime. Who is not signed in has the paired hosts alone; so has, after a warning, who
@@ -47,7 +49,8 @@ pub struct Options {
 pub async fn client(options: Options) -> anyhow::Result<runtime::Client> {
     let variables = env::snapshot();
     let who = Who::find(options.url.as_deref(), &variables).await?;
-    let cache = if who.is_stored { env::cache_dir(&variables) } else { None };
+    let cached = who.is_stored && !options.whole_lists;
+    let cache = if cached { env::cache_dir(&variables) } else { None };
     let setup = Setup {
         key: Arc::new(key()?),
         paired: paired()?,
@@ -57,7 +60,8 @@ pub async fn client(options: Options) -> anyhow::Result<runtime::Client> {
         focus: options.focus,
         keep_alive: options.keep_alive,
     };
-    runtime::Client::start_beside(setup, &who.others).await
+    let terms = Terms { others: who.others, whole_lists: options.whole_lists };
+    runtime::Client::start_with(setup, terms).await
 }
 
 /// A runtime that is connected to one host alone.
@@ -77,11 +81,8 @@ impl Reached {
     /// # Errors
     /// Like [`client`].
     pub async fn host(url: Option<&str>, host: HostId, name: String) -> anyhow::Result<Self> {
-        let options = Options {
-            url: url.map(str::to_owned),
-            focus: Some(vec![host]),
-            keep_alive: false,
-        };
+        let options =
+            Options { url: url.map(str::to_owned), focus: Some(vec![host]), ..Options::default() };
         Ok(Self { client: client(options).await?, host, name })
     }
 }
@@ -98,7 +99,8 @@ struct Who {
 
 impl Who {
     async fn find(url: Option<&str>, variables: &BTreeMap<String, String>) -> anyhow::Result<Self> {
-        let stored = credentials_file(variables).map(|file| Credentials::load(&file)).transpose()?;
+        let stored =
+            credentials_file(variables).map(|file| Credentials::load(&file)).transpose()?;
         let stored = stored.unwrap_or_default();
         let client = match Client::signed_in(url, variables) {
             Ok(client) => client,

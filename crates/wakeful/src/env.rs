@@ -146,7 +146,8 @@ pub fn cache_dir(variables: &BTreeMap<String, String>) -> Option<PathBuf> {
         None => {}
     }
     let absolute = |name| set(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let cache = absolute(CACHE_HOME).or_else(|| absolute("HOME").map(|home| home.join(".cache")))?;
+    let cache =
+        absolute(CACHE_HOME).or_else(|| absolute("HOME").map(|home| home.join(".cache")))?;
     Some(cache.join("wakeful"))
 }
 

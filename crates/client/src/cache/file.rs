@@ -15,7 +15,10 @@ use sqlx::{
 
 /// Each migration brings the schema from its place in this list to the next; never changed once
 /// released, only added to. The file's `user_version` says how many have run.
-const MIGRATIONS: &[&str] = &[include_str!("../../migrations/0001_cache.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../../migrations/0001_cache.sql"),
+    include_str!("../../migrations/0002_confirmed.sql"),
+];
 
 /// How long a write waits for another program's.
 const BUSY_TIME: Duration = Duration::from_secs(5);

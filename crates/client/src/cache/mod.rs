@@ -87,6 +87,31 @@ impl Cache {
         Ok(())
     }
 
+    /// When the list of a host was last noted to be what the host has.
+    ///
+    /// # Errors
+    /// [`CacheError::Database`].
+    pub async fn shell_confirmed_at(&self, host: HostId) -> Result<Option<Timestamp>, CacheError> {
+        let at: Option<i64> = sqlx::query_scalar("SELECT confirmed_at FROM shells WHERE host = ?")
+            .bind(key(host))
+            .fetch_optional(&self.pool)
+            .await?;
+        Ok(at.and_then(|at| u64::try_from(at).ok()).filter(|at| *at > 0).map(Timestamp))
+    }
+
+    /// Notes that the list of a host, where one is kept, is what the host has at this moment.
+    ///
+    /// # Errors
+    /// [`CacheError::Database`].
+    pub async fn confirm_shell(&self, host: HostId, now: Timestamp) -> Result<(), CacheError> {
+        sqlx::query("UPDATE shells SET confirmed_at = ? WHERE host = ?")
+            .bind(stamp(now))
+            .bind(key(host))
+            .execute(&self.pool)
+            .await?;
+        Ok(())
+    }
+
     /// A thread, which counts as used now.
     ///
     /// # Errors

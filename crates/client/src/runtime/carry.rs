@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, Weak, atomic::Ordering};
 
-use wakeful_link::{Effect, effect::AskId};
+use tokio::sync::oneshot;
+use wakeful_link::{Change, DataStatus, Effect, effect::AskId};
 
 use super::{Shared, Storing, UnderWay, events, socket, store::Job};
-use crate::http::Sender;
+use crate::{clock, http::Sender};
 
 /// The task that carries effects out.
 #[derive(Debug)]
@@ -35,6 +36,10 @@ impl Carrier {
                 (link.poll_timeout(), link.is_closed())
             };
             if closed {
+                let (done, stored) = oneshot::channel();
+                self.store(Job::Flush(done));
+                // The store ends with this task.
+                let _ended = stored.await;
                 shared.closed.store(true, Ordering::Release);
                 shared.ended.notify_waiters();
                 return;
@@ -59,9 +64,9 @@ impl Carrier {
     fn carry(&mut self, shared: &Arc<Shared>, effect: Effect) {
         let weak = Arc::downgrade(shared);
         match effect {
-            Effect::Open { at, attempt, way, wake, enter } => {
-                let dialing =
-                    socket::dial(weak, self.sender.clone(), at, attempt, way, wake, enter);
+            Effect::Open { at, attempt, way, wake, enter, known } => {
+                let door = socket::Door { way, wake, enter, known };
+                let dialing = socket::dial(weak, self.sender.clone(), at, attempt, door);
                 let task = tokio::spawn(dialing).abort_handle();
                 self.under_way.sockets.insert((at, attempt), task);
             }
@@ -98,6 +103,7 @@ impl Carrier {
                 }
             }
             Effect::Tell(change) => {
+                self.note_freshness(shared, &change);
                 // Nobody may be looking.
                 let _unseen = shared.changes.send(change);
             }
@@ -138,6 +144,17 @@ impl Carrier {
     fn withdraw(&mut self, ask: AskId) {
         if let Some(task) = self.under_way.asks.remove(&ask) {
             task.abort();
+        }
+    }
+
+    /// Notes until when a list was live.
+    fn note_freshness(&self, shared: &Shared, change: &Change) {
+        let (Change::Connection(host) | Change::Shell(host)) = *change else { return };
+        let is_live =
+            shared.link.lock().shell(host).is_some_and(|shell| shell.status == DataStatus::Live);
+        let now = clock::now();
+        if shared.freshness.lock().see(host, is_live, now) {
+            self.store(Job::ConfirmShell { host, at: now });
         }
     }
 

@@ -5,6 +5,7 @@
 
 mod carry;
 mod events;
+mod freshness;
 mod socket;
 mod store;
 
@@ -31,9 +32,9 @@ use wakeful_link::{
     registry::{Account, Persisted},
     route::Address,
 };
-use wakeful_wire::HostId;
+use wakeful_wire::{HostId, Timestamp};
 
-use self::{carry::Carrier, store::Store};
+use self::{carry::Carrier, freshness::Freshness, store::Store};
 use crate::{
     credentials::{ClientKey, PairedHosts},
     http::Sender,
@@ -64,6 +65,17 @@ pub struct Setup {
     pub keep_alive: bool,
 }
 
+/// What else a client may start with.
+#[derive(Debug, Default)]
+pub struct Terms {
+    /// Accounts that are signed in here and take no part. What is kept of their environments is
+    /// neither used nor touched; whatever belongs to nobody goes.
+    pub others: Vec<Account>,
+    /// Whether hosts leave nothing out of their lists. Such lists are of no use to a client that
+    /// does with less, so the two should not share a cache.
+    pub whole_lists: bool,
+}
+
 /// A running client. Cheap to clone; it runs until it is closed, or until the last clone is gone.
 #[derive(Debug, Clone)]
 pub struct Client {
@@ -90,6 +102,7 @@ pub(crate) struct Shared {
     stirred: Notify,
     changes: broadcast::Sender<Change>,
     outboxes: Mutex<HashMap<(At, wakeful_link::AttemptId), Outbox>>,
+    freshness: Mutex<Freshness>,
     closed: AtomicBool,
     ended: Notify,
 }
@@ -115,24 +128,22 @@ impl Client {
     /// # Errors
     /// What is kept here cannot be read, or no HTTP client can be built.
     pub async fn start(setup: Setup) -> anyhow::Result<Self> {
-        Self::start_beside(setup, &[]).await
+        Self::start_with(setup, Terms::default()).await
     }
 
-    /// Starts a client of some of the accounts that are signed in here. What is kept of the
-    /// `others`' environments is neither used nor touched; without this, whatever belongs to nobody
-    /// of the setup goes.
+    /// Starts a client on further terms.
     ///
     /// # Errors
     /// Like [`Self::start`].
-    pub async fn start_beside(setup: Setup, others: &[Account]) -> anyhow::Result<Self> {
+    pub async fn start_with(setup: Setup, terms: Terms) -> anyhow::Result<Self> {
         let sender = Sender::new(Arc::clone(&setup.key))?;
         for (account, token) in &setup.accounts {
             sender.sign_in(account.platform.clone(), Some(token))?;
         }
         let store = Store::open(setup.cache.as_deref(), setup.paired).await?;
         let mut kept = store.kept().await?;
-        kept.entries
-            .retain(|entry| entry.target.account().is_none_or(|account| !others.contains(account)));
+        let is_other = |account: &Account| terms.others.contains(account);
+        kept.entries.retain(|entry| !entry.target.account().is_some_and(is_other));
         let options = Options {
             key: setup.key.thumbprint(),
             label: setup.label,
@@ -140,7 +151,10 @@ impl Client {
             page: None,
             keep_alive: setup.keep_alive,
             persist: true,
-            omit: wakeful_wire::rpc::Omissions { families: true, older_settled: true },
+            omit: wakeful_wire::rpc::Omissions {
+                families: !terms.whole_lists,
+                older_settled: !terms.whole_lists,
+            },
         };
         let mut seed = [0; 8];
         getrandom::fill(&mut seed)?;
@@ -160,6 +174,7 @@ impl Client {
             stirred: Notify::new(),
             changes: broadcast::channel(CHANGES_MAX).0,
             outboxes: Mutex::default(),
+            freshness: Mutex::default(),
             closed: AtomicBool::new(false),
             ended: Notify::new(),
         });
@@ -180,6 +195,12 @@ impl Client {
     #[must_use]
     pub fn changes(&self) -> broadcast::Receiver<Change> {
         self.shared.changes.subscribe()
+    }
+
+    /// When a host's list, which is not live now, was so last. Absent where it is not known.
+    #[must_use]
+    pub fn cached_at(&self, host: HostId) -> Option<Timestamp> {
+        self.shared.freshness.lock().as_of(host)
     }
 
     /// Ends the client: what has changed is stored, within [`CLOSE_TIME`].

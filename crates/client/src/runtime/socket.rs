@@ -2,14 +2,17 @@
 
 use std::sync::Weak;
 
-use reqwest::{Url, header::HeaderValue};
+use reqwest::{
+    Url,
+    header::{HeaderName, HeaderValue},
+};
 use wakeful_link::{
     At, AttemptId, Enter, Way,
     http::{Method, Proof, Reply},
 };
 use wakeful_wire::{
     host::SOCKET_PATH,
-    rpc::{SUBPROTOCOL, TICKET_SUBPROTOCOL},
+    rpc::{KNOWN_HEADER, SUBPROTOCOL, TICKET_SUBPROTOCOL},
 };
 
 use super::Shared;
@@ -18,17 +21,26 @@ use crate::{
     socket::{Heard, NotOpened, Opening, Socket},
 };
 
+const KNOWN: HeaderName = HeaderName::from_static(KNOWN_HEADER);
+
+/// What a socket is opened with.
+#[derive(Debug)]
+pub(super) struct Door {
+    pub(super) way: Way,
+    pub(super) wake: bool,
+    pub(super) enter: Enter,
+    pub(super) known: Option<String>,
+}
+
 /// Opens a socket and brings the link what comes by it. Ends with the socket.
 pub(super) async fn dial(
     shared: Weak<Shared>,
     sender: Sender,
     at: At,
     attempt: AttemptId,
-    way: Way,
-    wake: bool,
-    enter: Enter,
+    door: Door,
 ) {
-    let opened = match opening(&sender, &way, wake, &enter) {
+    let opened = match opening(&sender, &door) {
         Ok(opening) => Socket::open(opening).await,
         Err(refused) => Err(refused),
     };
@@ -59,19 +71,24 @@ pub(super) async fn dial(
     }
 }
 
-fn opening(sender: &Sender, way: &Way, wake: bool, enter: &Enter) -> Result<Opening, NotOpened> {
+fn opening(sender: &Sender, door: &Door) -> Result<Opening, NotOpened> {
     let wrong = |what: &str| NotOpened(Reply::Unproven(format!("The {what} cannot be sent.")));
-    let address = format!("{}{SOCKET_PATH}", way.address);
+    let address = format!("{}{SOCKET_PATH}", door.way.address);
     let address = Url::parse(&address).map_err(|_| wrong("address"))?;
-    let (proof, protocols) = match enter {
+    let (proof, protocols) = match &door.enter {
         Enter::Access(access) => (Proof::Access(access.clone()), SUBPROTOCOL.to_owned()),
         Enter::Ticket(ticket) => {
             let ticket = format!("{SUBPROTOCOL}, {TICKET_SUBPROTOCOL}{}", ticket.reveal());
             (Proof::None, ticket)
         }
     };
-    let headers =
-        sender.headers(way, Method::Get, SOCKET_PATH, &proof, wake).map_err(|_| wrong("token"))?;
+    let mut headers = sender
+        .headers(&door.way, Method::Get, SOCKET_PATH, &proof, door.wake)
+        .map_err(|_| wrong("token"))?;
+    // What the host is known by is its own word. Without it the host greets in full.
+    if let Some(known) = door.known.as_deref().and_then(|tag| HeaderValue::from_str(tag).ok()) {
+        headers.insert(KNOWN, known);
+    }
     let mut protocols = HeaderValue::from_str(&protocols).map_err(|_| wrong("ticket"))?;
     protocols.set_sensitive(true);
     let headers =

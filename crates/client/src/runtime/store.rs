@@ -7,7 +7,7 @@ use std::{
     sync::Weak,
 };
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use wakeful_link::{
     At, Failure, FailureReason,
     authorization::{RenewalId, Secret},
@@ -16,7 +16,7 @@ use wakeful_link::{
     shell::CachedShell,
     threads::{Held, StreamId, WriteId},
 };
-use wakeful_wire::{HostId, rpc::ThreadId};
+use wakeful_wire::{HostId, Timestamp, rpc::ThreadId};
 
 use super::{Shared, Storing};
 use crate::{cache::Cache, clock, credentials::PairedHosts};
@@ -27,16 +27,54 @@ const ENTRY: &str = "entry";
 /// Something to read or write.
 #[derive(Debug)]
 pub(super) enum Job {
-    LoadShell { at: At },
-    SaveShell { at: At, shell: Box<CachedShell> },
-    LoadThread { at: At, stream: StreamId },
-    SaveThread { at: At, write: WriteId, thread: ThreadId, held: Box<Held> },
-    ForgetThread { at: At, write: WriteId, thread: ThreadId },
-    StoreRefresh { at: At, renewal: RenewalId, refresh_token: Secret },
-    ForgetRefresh { at: At },
-    Persist { token: registry::Token, entry: Box<Entry>, drop_credentials: bool },
-    Unpersist { token: registry::Token },
-    Clear { token: registry::Token },
+    LoadShell {
+        at: At,
+    },
+    /// The list was live until this moment.
+    ConfirmShell {
+        host: HostId,
+        at: Timestamp,
+    },
+    /// Tells when everything before is done.
+    Flush(oneshot::Sender<()>),
+    SaveShell {
+        at: At,
+        shell: Box<CachedShell>,
+    },
+    LoadThread {
+        at: At,
+        stream: StreamId,
+    },
+    SaveThread {
+        at: At,
+        write: WriteId,
+        thread: ThreadId,
+        held: Box<Held>,
+    },
+    ForgetThread {
+        at: At,
+        write: WriteId,
+        thread: ThreadId,
+    },
+    StoreRefresh {
+        at: At,
+        renewal: RenewalId,
+        refresh_token: Secret,
+    },
+    ForgetRefresh {
+        at: At,
+    },
+    Persist {
+        token: registry::Token,
+        entry: Box<Entry>,
+        drop_credentials: bool,
+    },
+    Unpersist {
+        token: registry::Token,
+    },
+    Clear {
+        token: registry::Token,
+    },
 }
 
 /// What was kept.
@@ -120,11 +158,27 @@ impl Store {
                     Some(cache) => cache.shell(at.host).await.unwrap_or_default(),
                     None => None,
                 };
+                if let Some(cache) = &self.cache
+                    && let Ok(Some(as_of)) = cache.shell_confirmed_at(at.host).await
+                    && let Some(shared) = shared.upgrade()
+                {
+                    shared.freshness.lock().load(at.host, as_of);
+                }
                 put(shared, |link, now| link.handle_cached_shell(now, at, cached));
+            }
+            Job::ConfirmShell { host, at } => {
+                if let Some(cache) = &self.cache {
+                    note(cache.confirm_shell(host, at).await);
+                }
+            }
+            Job::Flush(done) => {
+                // Whoever waited may have given up.
+                let _unheard = done.send(());
             }
             Job::SaveShell { at, shell } => {
                 if let Some(cache) = &self.cache {
                     note(cache.save_shell(at.host, &shell).await);
+                    note(cache.confirm_shell(at.host, clock::now()).await);
                 }
                 put(shared, |link, now| link.handle_saved_shell(now, at));
             }

@@ -7,7 +7,7 @@ use tokio_tungstenite::{
     tungstenite::{Error, Message, client::IntoClientRequest as _, http::HeaderName},
 };
 use wakeful_envd::host::Farewell;
-use wakeful_wire::rpc::{SUBPROTOCOL, TICKET_SUBPROTOCOL};
+use wakeful_wire::rpc::{KNOWN_HEADER, SUBPROTOCOL, ServerFrame, TICKET_SUBPROTOCOL};
 
 use crate::{
     client::PATIENCE,
@@ -109,6 +109,26 @@ async fn a_program_opens_a_socket_with_its_token_and_a_proof_and_no_ticket() {
     let blind = offer_with(&world, SUBPROTOCOL, blind).await;
     assert_eq!(refusal(blind), (403, "scope_missing".to_owned()));
     drop(socket);
+}
+
+#[tokio::test]
+async fn whoever_knows_the_host_as_it_is_is_greeted_with_less() {
+    let world = World::new().await;
+    let member = world.member("read").await;
+    let greeted = async |known: Option<&str>| {
+        let mut shown = world.signed(&member, "GET", "/rpc").headers;
+        shown.extend(known.map(|known| (KNOWN_HEADER.to_owned(), known.to_owned())));
+        let mut socket = offer_with(&world, SUBPROTOCOL, shown).await.unwrap();
+        let frame = tokio::time::timeout(PATIENCE, socket.next()).await.unwrap().unwrap().unwrap();
+        serde_json::from_str::<ServerFrame>(frame.to_text().unwrap()).unwrap()
+    };
+    let ServerFrame::Hello(hello) = greeted(None).await else { panic!("a hello") };
+    let tag = hello.tag.unwrap();
+    let ServerFrame::HelloAgain(again) = greeted(Some(&tag)).await else { panic!("a short one") };
+    assert_eq!((again.host, &again.tag), (hello.host.id, &tag));
+    assert_eq!(again.session.id, member.session);
+    let ServerFrame::Hello(whole) = greeted(Some("another")).await else { panic!("a hello") };
+    assert_eq!(whole.tag.as_ref(), Some(&tag));
 }
 
 #[tokio::test]

@@ -145,6 +145,12 @@ impl Authorization {
         }
     }
 
+    /// When the session of the live socket ends, the latest renewal taken in.
+    #[must_use]
+    pub fn live_until(&self) -> Option<Instant> {
+        self.live.as_ref().map(Live::until)
+    }
+
     /// Another account signed in, another key is used, or the host was paired with anew. The same
     /// entry as before changes nothing. Else everything that was had before is as after
     /// [`Self::sign_out`], but what is stored stays.

@@ -181,7 +181,8 @@ impl HostLink {
         };
         opening.step = Step::Socket;
         let wake = opening.wake;
-        self.effects.push_back(Effect::Open { at: self.at, attempt, way, wake, enter });
+        let known = self.known.as_ref().and_then(|known| known.tag.clone());
+        self.effects.push_back(Effect::Open { at: self.at, attempt, way, wake, enter, known });
         self.stage(now, attempt, Stage::Opening);
     }
 
@@ -189,7 +190,8 @@ impl HostLink {
         let host = self.host();
         let Some(opening) = self.attempts.get_mut(&attempt) else { return };
         if matches!(opening.step, Step::Socket) {
-            opening.step = Step::Open(Box::new(Session::new(now, host)));
+            let session = Session::new(now, host).knowing(self.known.clone());
+            opening.step = Step::Open(Box::new(session));
             self.stage(now, attempt, Stage::Synchronizing);
             self.settle(now);
         }
@@ -352,6 +354,7 @@ impl HostLink {
         }
         let Some(opening) = self.attempts.get_mut(&attempt) else { return };
         opening.ready = true;
+        self.known = Some(hello.clone());
         opening.hello = Some(hello);
         self.wishes.push_back(Wish::Done { attempt });
         self.supervisor.handle(now, Input::Ready { attempt });

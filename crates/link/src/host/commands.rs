@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use wakeful_wire::rpc::{Call, HostConfig, ThreadId};
+use wakeful_wire::rpc::{Call, HostConfig, ThreadId, ThreadItem};
 
 use super::HostLink;
 use crate::{
@@ -10,6 +10,7 @@ use crate::{
     authorization::RenewalId,
     boundary::Token,
     families::{Absence, Families, MountId, ShellRows},
+    route::Address,
     settled::SettledThreads,
     shell::{CachedShell, ShellList, ShellState},
     steady::Seen,
@@ -27,6 +28,14 @@ impl HostLink {
 
     pub(crate) fn session(&self) -> Option<AttemptId> {
         self.supervisor.session()
+    }
+
+    pub(crate) fn way(&self) -> Option<&Address> {
+        self.way.as_ref().map(|way| &way.address)
+    }
+
+    pub(crate) fn session_until(&self) -> Option<Instant> {
+        self.authorization.live_until()
     }
 
     pub(crate) const fn config(&self) -> Option<&HostConfig> {
@@ -122,6 +131,14 @@ impl HostLink {
         token
     }
 
+    /// The first item of a stream over the session that is current now; then the stream ends.
+    pub(crate) fn first(&mut self, now: Instant, call: Call) -> Token {
+        let token = self.boundary.stream(call);
+        self.firsts.insert(token);
+        self.settle(now);
+        token
+    }
+
     /// A person does something here: the environment is in use.
     pub(crate) fn handle_active(&mut self, now: Instant) {
         let due = self.active.is_none_or(|told| now.since(told) >= ACTIVITY_SPACING);
@@ -148,6 +165,14 @@ impl HostLink {
         let mounted = self.threads.mount(now, thread);
         self.settle(now);
         mounted
+    }
+
+    pub(crate) fn tap(&mut self, thread: ThreadId) -> bool {
+        self.threads.tap(thread)
+    }
+
+    pub(crate) fn take_tapped(&mut self, thread: ThreadId) -> Vec<ThreadItem> {
+        self.threads.take_tapped(thread)
     }
 
     pub(crate) fn unmount(&mut self, now: Instant, consumer: ConsumerId) {

@@ -100,10 +100,17 @@ impl HostLink {
                 }
             }
             boundary::Action::Finished { token, outcome } => {
+                self.firsts.remove(&token);
                 let host = self.host();
                 self.effects.push_back(Effect::Tell(Change::Answered { host, token, outcome }));
             }
-            boundary::Action::StreamItem { .. } => {}
+            boundary::Action::StreamItem { token, item } => {
+                if self.firsts.remove(&token) {
+                    self.boundary.give_up(token);
+                    let (host, outcome) = (self.host(), Ok(item));
+                    self.effects.push_back(Effect::Tell(Change::Answered { host, token, outcome }));
+                }
+            }
             boundary::Action::Build { subscription } => self.build(now, subscription),
             boundary::Action::Started { subscription } => {
                 if self.followed.get(&subscription) == Some(&Followed::Shell) {

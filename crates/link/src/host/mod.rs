@@ -18,19 +18,19 @@ mod commands;
 mod data;
 mod errands;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use wakeful_wire::{
     HostId,
     hosts::Scheme,
-    rpc::{HostConfig, Omissions},
+    rpc::{Hello, HostConfig, Omissions},
 };
 
 use self::{attempt::Opening, data::Gate, errands::Errand};
 use crate::{
     AttemptId, Chance, ConnectionState, Instant,
     authorization::{self, Authorization, Secret},
-    boundary::{Boundary, SubscriptionId},
+    boundary::{Boundary, SubscriptionId, Token},
     effect::{AskId, At, Change, Effect, Way},
     families::Families,
     registry::{Entry, Target},
@@ -84,12 +84,16 @@ pub(crate) struct HostLink {
     way: Option<Way>,
     boundary: Boundary,
     followed: BTreeMap<SubscriptionId, Followed>,
+    /// Streams of which only the first item is wanted.
+    firsts: BTreeSet<Token>,
     shell: Shell,
     threads: Threads,
     families: Families,
     settled: SettledThreads,
     gate: Gate,
     config: Option<HostConfig>,
+    /// What the host said of itself when it was last greeted.
+    known: Option<Box<Hello>>,
     errands: BTreeMap<u64, Errand>,
     drawn: u64,
     cache_read: bool,
@@ -130,12 +134,14 @@ impl HostLink {
             way: None,
             boundary: Boundary::new(),
             followed: BTreeMap::new(),
+            firsts: BTreeSet::new(),
             shell: Shell::new(options.omit, options.persist),
             threads: Threads::new(threads),
             families: Families::new(),
             settled: SettledThreads::new(),
             gate: Gate::default(),
             config: None,
+            known: None,
             errands: BTreeMap::new(),
             drawn: 0,
             cache_read: false,

@@ -1,11 +1,13 @@
 //! What a person does.
 
+use std::collections::BTreeSet;
+
 use wakeful_wire::{
     HostId,
-    rpc::{Call, ThreadId},
+    rpc::{Call, ThreadId, ThreadItem},
 };
 
-use super::Link;
+use super::{Held, Link};
 use crate::{
     Failure, FailureReason, Instant,
     authorization::Secret,
@@ -13,6 +15,7 @@ use crate::{
     families::{Absence, MountId},
     registry::{Account, Entry, OperationId, Refusal},
     route::Address,
+    settled::PageState,
     supervisor::Input,
     threads::ConsumerId,
 };
@@ -132,6 +135,14 @@ impl Link {
         token
     }
 
+    /// Asks for the first item of a stream over a host's present session, such as a list that a
+    /// host tells by a subscription alone. Answered like [`Self::call`]; the stream ends with it.
+    pub fn first(&mut self, now: Instant, host: HostId, call: Call) -> Option<Token> {
+        let token = self.with(now, host, |link| link.first(now, call));
+        self.settle(now);
+        token
+    }
+
     /// Somebody looks at a thread from now on.
     ///
     /// # Errors
@@ -145,6 +156,18 @@ impl Link {
         let mounted = self.with(now, host, |link| link.mount(now, thread));
         self.settle(now);
         mounted.unwrap_or_else(|| Err(no_host()))
+    }
+
+    /// For a consumer that passes on what happens in a thread that it has mounted: from now on the
+    /// items of its stream wait for [`Self::take_tapped`]. Whether there is such a stream.
+    pub fn tap(&mut self, host: HostId, thread: ThreadId) -> bool {
+        self.hosts.get_mut(&host).is_some_and(|held| held.link.tap(thread))
+    }
+
+    /// What a tapped stream has taken in since this was last asked, in order; see
+    /// [`Threads::take_tapped`](crate::threads::Threads::take_tapped).
+    pub fn take_tapped(&mut self, host: HostId, thread: ThreadId) -> Vec<ThreadItem> {
+        self.hosts.get_mut(&host).map(|held| held.link.take_tapped(thread)).unwrap_or_default()
     }
 
     /// Somebody no longer looks.
@@ -201,9 +224,14 @@ impl Link {
         self.settle(now);
     }
 
-    /// A person wants more of the older settled threads: the pages that let the shelf go on.
+    /// A person wants more of the older settled threads: the pages that let the shelf go on, and
+    /// those that could not be read.
     pub fn load_older_settled(&mut self, now: Instant) {
-        for host in self.shelf().next {
+        let failed = |held: &Held| matches!(held.link.settled().pages(), PageState::Failed(_));
+        let failed = self.hosts.iter().filter(|(_, held)| failed(held)).map(|(host, _)| *host);
+        let mut wanted: BTreeSet<HostId> = failed.collect();
+        wanted.extend(self.shelf().next);
+        for host in wanted {
             self.with(now, host, |link| link.load_older_settled(now));
         }
         self.settle(now);

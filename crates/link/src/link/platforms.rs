@@ -180,6 +180,13 @@ impl Link {
         self.platforms.get(address).map(|followed| followed.platform.state())
     }
 
+    /// The environments that a platform has, once its list was read on the present stream. The
+    /// entries of new ones follow when they are kept.
+    #[must_use]
+    pub fn listed_by(&self, address: &Address) -> Option<Vec<EnvId>> {
+        self.platforms.get(address)?.platform.listed().map(Iterator::collect)
+    }
+
     /// The platforms that are followed.
     pub fn platforms(&self) -> impl Iterator<Item = &Address> {
         self.platforms.keys()

@@ -12,6 +12,7 @@ use crate::{
     ConnectionState, Instant,
     families::{FamilyView, Search},
     registry::Entry,
+    route::Address,
     settled::{
         PageState,
         frontier::{HostRows, Shelf, shelf},
@@ -36,6 +37,18 @@ impl Link {
     #[must_use]
     pub fn connection(&self, host: HostId) -> Option<&ConnectionState> {
         self.hosts.get(&host).map(|held| held.link.connection())
+    }
+
+    /// The way that was last taken to a host. Absent before the first.
+    #[must_use]
+    pub fn way(&self, host: HostId) -> Option<&Address> {
+        self.hosts.get(&host)?.link.way()
+    }
+
+    /// When the session ends that a host's socket stands on. It is renewed before.
+    #[must_use]
+    pub fn session_until(&self, host: HostId) -> Option<Instant> {
+        self.hosts.get(&host)?.link.session_until()
     }
 
     /// How a host is set up, as it last said.

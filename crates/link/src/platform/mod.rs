@@ -103,6 +103,8 @@ pub struct Platform {
     /// Whether a list is being read, and whether it must be read once more afterwards.
     listing: bool,
     stale: bool,
+    /// Whether a list was read since the stream was opened.
+    listed: bool,
     actions: VecDeque<Action>,
 }
 
@@ -121,6 +123,7 @@ impl Platform {
             known: BTreeMap::new(),
             listing: false,
             stale: false,
+            listed: false,
             actions: VecDeque::new(),
         }
     }
@@ -135,6 +138,12 @@ impl Platform {
     #[must_use]
     pub fn phase(&self, env: EnvId) -> Option<Phase> {
         self.known.get(&env).copied()
+    }
+
+    /// The environments that there are; nothing until their list was read on the present stream.
+    #[must_use]
+    pub fn listed(&self) -> Option<impl Iterator<Item = EnvId>> {
+        self.listed.then(|| self.known.keys().copied())
     }
 
     /// The next thing to do.
@@ -280,6 +289,7 @@ impl Platform {
                 for one in &mut listed {
                     one.phase = *self.known.entry(one.env).or_insert(one.phase);
                 }
+                self.listed = true;
                 self.actions.push_back(Action::Listed(listed));
             }
             // The stream has to begin anew as well: a list that is missing is missed for good.
@@ -307,7 +317,7 @@ impl Platform {
             | PlatformState::Offline => None,
         };
         self.stream = StreamId(self.stream.0 + 1);
-        (self.opened, self.listing, self.stale) = (now, false, false);
+        (self.opened, self.listing, self.stale, self.listed) = (now, false, false, false);
         self.actions.push_back(Action::Follow(self.stream));
         self.enter(PlatformState::Opening { last_failure });
     }

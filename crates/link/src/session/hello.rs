@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use wakeful_wire::{
     HostId,
-    rpc::{Hello, PROTOCOL},
+    rpc::{Hello, HelloAgain, PROTOCOL},
 };
 
 use crate::{Failure, FailureReason};
@@ -18,6 +18,21 @@ pub(super) fn check(hello: &Hello, expected: HostId) -> Result<(), Failure> {
         return Err(Failure::new(FailureReason::Configuration, detail));
     }
     if hello.protocol == PROTOCOL { Ok(()) } else { Err(unsupported(hello.protocol)) }
+}
+
+/// A hello that leaves out what is known, with that put in.
+///
+/// # Errors
+/// If something else is known than what the host stands for.
+pub(super) fn whole(again: HelloAgain, known: Option<Box<Hello>>) -> Result<Box<Hello>, Failure> {
+    let Some(known) = known.filter(|known| known.tag.as_ref() == Some(&again.tag)) else {
+        let detail = "The host counts on something that this client does not know of it.";
+        return Err(Failure::new(FailureReason::Remote, detail));
+    };
+    let HelloAgain { protocol, host, tag: _, session, head, heartbeat_ms } = again;
+    let mut whole = Hello { protocol, session, head, heartbeat_ms, ..*known };
+    whole.host.id = host;
+    Ok(Box::new(whole))
 }
 
 fn unsupported(protocol: u32) -> Failure {

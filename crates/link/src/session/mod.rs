@@ -52,7 +52,7 @@ use std::collections::VecDeque;
 
 use wakeful_wire::{
     HostId,
-    rpc::{Call, CallId, ClientFrame, HostConfig, ServerFrame},
+    rpc::{Call, CallId, ClientFrame, Hello, HostConfig, ServerFrame},
 };
 
 use self::{calls::Calls, outbox::Outbox, silence::Silence};
@@ -85,6 +85,8 @@ enum Stage {
 pub struct Session {
     expected: HostId,
     stage: Stage,
+    /// What is known of the host from an earlier socket.
+    known: Option<Box<Hello>>,
     /// The newest configuration's revision.
     revision: u64,
     calls: Calls,
@@ -100,12 +102,21 @@ impl Session {
         Self {
             expected,
             stage: Stage::Opening,
+            known: None,
             revision: 0,
             calls: Calls::default(),
             outbox: Outbox::default(),
             silence: Silence::new(now),
             events: VecDeque::new(),
         }
+    }
+
+    /// The same for a client that has told the host by what it knows it: the host may greet with
+    /// less.
+    #[must_use]
+    pub fn knowing(mut self, known: Option<Box<Hello>>) -> Self {
+        self.known = known;
+        self
     }
 
     /// Whether calls are taken.
@@ -145,6 +156,12 @@ impl Session {
     }
 
     fn take(&mut self, frame: ServerFrame) -> Result<(), Failure> {
+        let frame = match frame {
+            ServerFrame::HelloAgain(again) => {
+                ServerFrame::Hello(hello::whole(*again, self.known.take())?)
+            }
+            other => other,
+        };
         if let ServerFrame::Hello(hello) = frame {
             if self.stage == Stage::Opening {
                 hello::check(&hello, self.expected)?;
@@ -179,7 +196,7 @@ impl Session {
                 self.events.push_back(SessionEvent::Head(head));
             }
             ServerFrame::Heartbeat { head } => self.events.push_back(SessionEvent::Head(head)),
-            ServerFrame::Hello(_) | ServerFrame::Unknown => {}
+            ServerFrame::Hello(_) | ServerFrame::HelloAgain(_) | ServerFrame::Unknown => {}
         }
         Ok(())
     }

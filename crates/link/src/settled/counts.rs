@@ -1,6 +1,6 @@
 //! How many threads are settled, and when the host's share of that is to be read again.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use wakeful_wire::rpc::{Counts, OlderSettled, Seq, ShellRow};
 
@@ -53,6 +53,36 @@ pub fn by_project<'a>(
     counts
 }
 
+/// Most changes that are kept while a read is under way. At more, the counts are read once more.
+const HEARD_MAX: usize = 256;
+
+/// A change of a top-level row, or that threads left.
+#[derive(Debug, Clone)]
+struct Heard {
+    /// Where the list was before it.
+    from: Seq,
+    /// Where it is afterwards.
+    seq: Seq,
+    /// The row that the list held, and what it became; absent if threads left.
+    row: Option<(Option<Arc<ShellRow>>, Arc<ShellRow>)>,
+}
+
+impl Heard {
+    /// Whether it may have moved these counts.
+    fn moves(&self, Counts { seq, older_settled }: &Counts) -> bool {
+        let Some(cut) = older_settled.cut.filter(|_| self.seq > *seq) else { return false };
+        let Some((before, row)) = &self.row else { return true };
+        let is = is_below(row, older_settled);
+        row.seq > *seq
+            && match before {
+                // What was held is no older than the counts, so both speak of the same moment.
+                Some(before) if self.from >= *seq => is_below(before, older_settled) != is,
+                Some(before) => is || is_below(before, older_settled) || row.created_at < cut,
+                None => is || row.created_at < cut,
+            }
+    }
+}
+
 /// The host's counts, and when to read them again.
 ///
 /// # When they can have moved
@@ -71,6 +101,8 @@ pub(super) struct Counting {
     needed: Option<Seq>,
     /// The read under way, and what its answer will know at least.
     reading: Option<(ReadId, Seq)>,
+    /// What was heard while a read is under way, to be judged by what its answer says.
+    heard: Vec<Heard>,
     /// No read begins before.
     not_before: Option<Instant>,
     retry: Retry,
@@ -114,6 +146,7 @@ impl Counting {
     /// No answer will come for the read under way.
     pub(super) fn handle_dropped(&mut self) {
         self.reading = None;
+        self.heard.clear();
         self.retry.clear();
         self.failure = None;
     }
@@ -125,28 +158,34 @@ impl Counting {
 
     /// Rows changed; `held` are the list's rows before.
     pub(super) fn handle_changes(&mut self, held: &ShellRows, changes: ChangedRows<'_>) {
-        if !changes.is_repeated() && self.moved(held, changes) {
-            self.needed = self.needed.max(Some(changes.seq));
+        if changes.is_repeated() {
+            return;
+        }
+        let tops = changes.rows.iter().filter(|row| row.parent.is_none());
+        let heard = tops.map(|row| Heard {
+            from: changes.from,
+            seq: changes.seq,
+            row: Some((held.get(&row.id).cloned(), Arc::clone(row))),
+        });
+        let left = Heard { from: changes.from, seq: changes.seq, row: None };
+        for heard in heard.chain((!changes.removed.is_empty()).then_some(left)) {
+            self.judge(&heard);
+            if self.reading.is_none() {
+                continue;
+            }
+            if self.heard.len() >= HEARD_MAX {
+                self.heard.clear();
+                self.heard.push(Heard { row: None, ..heard });
+            } else {
+                self.heard.push(heard);
+            }
         }
     }
 
-    fn moved(&self, held: &ShellRows, changes: ChangedRows<'_>) -> bool {
-        let Some(Counts { seq, older_settled }) = &self.known else { return false };
-        let Some(cut) = older_settled.cut else { return false };
-        if changes.seq <= *seq {
-            return false;
+    fn judge(&mut self, heard: &Heard) {
+        if self.known.as_ref().is_some_and(|known| heard.moves(known)) {
+            self.needed = self.needed.max(Some(heard.seq));
         }
-        let may_move = |row: &ShellRow| {
-            let is = is_below(row, older_settled);
-            match held.get(&row.id) {
-                // What is held is no older than the counts, so both speak of the same moment.
-                Some(before) if changes.from >= *seq => is_below(before, older_settled) != is,
-                Some(before) => is || is_below(before, older_settled) || row.created_at < cut,
-                None => is || row.created_at < cut,
-            }
-        };
-        let mut tops = changes.rows.iter().filter(|row| row.parent.is_none() && row.seq > *seq);
-        !changes.removed.is_empty() || tops.any(|row| may_move(row))
     }
 
     /// Whether a read is to begin now.
@@ -176,8 +215,13 @@ impl Counting {
                 let knows = knows.max(counts.seq);
                 self.needed = self.needed.filter(|needed| *needed > knows);
                 self.known = Some(counts);
+                // What was heard meanwhile was judged by another cut.
+                for heard in std::mem::take(&mut self.heard) {
+                    self.judge(&heard);
+                }
             }
             Err(failure) => {
+                self.heard.clear();
                 self.retry.handle_failed(now, &failure);
                 self.failure = Some(failure);
             }

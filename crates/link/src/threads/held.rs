@@ -33,6 +33,18 @@ impl Held {
         is_running(&self.detail.thread)
     }
 
+    /// Those of some events that are not in yet, in order.
+    pub(super) fn new_of(&self, events: &[Event]) -> Vec<Event> {
+        let thread = &self.detail.thread;
+        let mut newest = thread.seq;
+        let mut is_new = |event: &&Event| {
+            let new = event.thread == Some(thread.id) && event.seq > newest;
+            newest = newest.max(event.seq);
+            new
+        };
+        events.iter().filter(|event| is_new(event)).cloned().collect()
+    }
+
     /// Takes in events as one update: first the state, and the position only when all are in.
     /// Returns whether the state changed.
     pub(super) fn take_in(&mut self, events: &[Event]) -> bool {

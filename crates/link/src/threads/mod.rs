@@ -15,6 +15,7 @@
 //! | `saving` | when a thread is saved, and that writes keep their order |
 //! | `retained` | what is kept after the last consumer went |
 //! | `behind` | whether a stream that seems current has missed something |
+//! | `tap` | what was taken in, for a consumer that passes items on |
 //! | `keep_alive` | which running threads are held although nobody looks at them |
 //!
 //! # Scopes
@@ -38,13 +39,14 @@ mod retained;
 mod saving;
 mod state;
 mod stream;
+mod tap;
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 
-use wakeful_wire::rpc::ThreadId;
+use wakeful_wire::rpc::{ThreadId, ThreadItem};
 
 use self::{
     action::Outbox,
@@ -65,6 +67,7 @@ pub use self::{
     saving::{SAVE_AFTER, WRITES_MAX},
     state::{PageState, ThreadState},
     stream::{CACHE_WAIT, SEGMENTS_KEPT},
+    tap::TAPPED_MAX,
 };
 
 /// Most streams of one host: a quarter of the calls that a socket may have open.
@@ -233,6 +236,19 @@ impl Threads {
     #[must_use]
     pub fn thread(&self, thread: ThreadId) -> Option<&ThreadState> {
         self.streams.get(&thread).map(Stream::state)
+    }
+
+    /// From now on what the thread's stream takes in waits for [`Self::take_tapped`], until the
+    /// stream ends. Whether there is one.
+    pub fn tap(&mut self, thread: ThreadId) -> bool {
+        self.streams.get_mut(&thread).map(Stream::begin_tap).is_some()
+    }
+
+    /// What a tapped stream has taken in since this was last asked: snapshots, resumes, events that
+    /// were new, marks, and the end, as the host sent them. Past [`TAPPED_MAX`] events one snapshot
+    /// stands for all. Nothing of a cached copy, which no host has sent.
+    pub fn take_tapped(&mut self, thread: ThreadId) -> Vec<ThreadItem> {
+        self.streams.get_mut(&thread).map(Stream::take_tapped).unwrap_or_default()
     }
 
     /// The threads that have a stream, and what is known of them.

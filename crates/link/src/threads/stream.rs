@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use wakeful_wire::rpc::{Cursor, Seq, ShellRow, ThreadSubscribe};
+use wakeful_wire::rpc::{Cursor, Seq, ShellRow, ThreadItem, ThreadSubscribe};
 
 use super::{
     Held, Options,
@@ -12,6 +12,7 @@ use super::{
     retained::Kept,
     saving::{Saving, Writes},
     state::{PageState, ThreadState},
+    tap::Tap,
 };
 use crate::{DataStatus, Failure, Instant};
 
@@ -80,6 +81,8 @@ pub(super) struct Stream {
     older: Older,
     saving: Saving,
     behind: Behind,
+    /// For a consumer that passes items on, if there is one.
+    tap: Option<Tap>,
 }
 
 impl Stream {
@@ -104,6 +107,7 @@ impl Stream {
             older: Older::default(),
             saving: Saving::default(),
             behind: Behind::default(),
+            tap: None,
         };
         if reads {
             around.out.push(Action::LoadCache { stream: id });
@@ -143,6 +147,22 @@ impl Stream {
     /// Whether so many look at it, and no more.
     pub(super) fn has_consumers(&self, many: usize) -> bool {
         self.consumers.len() == many
+    }
+
+    pub(super) fn begin_tap(&mut self) {
+        self.tap.get_or_insert_default();
+    }
+
+    pub(super) fn take_tapped(&mut self) -> Vec<ThreadItem> {
+        let live = self.feed == Feed::Live;
+        let held = self.state.held.as_ref();
+        self.tap.as_mut().map(|tap| tap.take(held, live)).unwrap_or_default()
+    }
+
+    fn tapped(&mut self, item: ThreadItem) {
+        if let Some(tap) = &mut self.tap {
+            tap.push(item);
+        }
     }
 
     /// Whether the thread is gone.
@@ -223,6 +243,7 @@ impl Stream {
         if self.persist {
             around.writes.forget(self.id.thread, around.out);
         }
+        self.tapped(ThreadItem::Deleted { seq: self.seq() });
         self.feed = Feed::Over;
         self.saving = Saving::default();
         self.state.held = None;

@@ -1,220 +1,137 @@
 //! `threads`: what is in the lists of hosts.
 
+mod changes;
+mod find;
+mod keys;
 mod list;
+mod picture;
+mod redraw;
+mod settled;
 mod state;
 mod table;
 mod watch;
 
-use std::{process::ExitCode, sync::Arc};
+use std::{process::ExitCode, time::Duration};
 
-use futures::StreamExt as _;
-use serde::Serialize;
-use wakeful_client::clock::now;
-use wakeful_wire::{
-    EnvId, Phase, Timestamp,
-    rpc::{Cursor, OlderSettled, ShellRow, ShellSnapshot, ThreadId},
+use wakeful_client::{runtime};
+use wakeful_link::platform::PlatformState;
+use wakeful_wire::HostId;
+
+use self::list::{HostList, show};
+pub(super) use self::{
+    find::find,
+    keys::Keys,
+    redraw::Redraw,
+    state::{ago, coarse},
 };
-
-pub(super) use self::state::{ago, coarse};
 use super::{
     args::ThreadsArgs,
-    short,
-    which::{self, Chosen},
+    hosts::{self, Countdown, Rows, View, WAKING, failure::HostFailure, platform_words, words},
+    which,
 };
 use crate::{
-    client::Client,
-    host::{HostClient, HostError},
-    output::{Output, printable},
+    client::{Client, ClientError},
+    connect,
+    output::{Output, printable, to_stderr},
 };
 
-/// How many hosts are asked at the same time.
-const TOGETHER: usize = 8;
-
-/// What `threads --json` prints.
-#[derive(Debug, Serialize)]
-struct Lists {
-    environments: Vec<HostList>,
-}
-
-/// The list of one host, or why there is none.
-#[derive(Debug, Serialize)]
-struct HostList {
-    /// The environment.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    environment: Option<EnvId>,
-    /// The paired host.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    host: Option<String>,
-    /// For people.
-    name: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    phase: Option<Phase>,
-    /// Why there is no list, although it is not for sleep.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cursor: Option<Cursor>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rows: Option<Vec<Arc<ShellRow>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    older_settled: Option<OlderSettled>,
-}
+/// How long hosts that can answer are waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// `wakeful threads`.
 pub(super) async fn threads(
+    url: Option<&str>,
     client: impl FnOnce() -> anyhow::Result<Client>,
     options: ThreadsArgs,
     output: Output,
 ) -> anyhow::Result<ExitCode> {
-    let Some(text) = &options.env else {
-        return everywhere(client, options.all, output).await;
+    let only = match &options.env {
+        Some(text) => Some(vec![which::choose(client, text).await?.id()]),
+        None => None,
     };
-    let chosen = which::choose(client, text).await?;
-    if options.watch {
-        return watch::watch(&chosen, options.all, options.wake, output).await;
-    }
-    let mut list = HostList::of(&chosen);
-    match read(&chosen.host()?, options.all, options.wake).await {
-        Err(error) if !matches!(error, HostError::Asleep { .. }) => return Err(error.into()),
-        answer => list.take(answer),
-    }
-    show(vec![list], output)?;
-    Ok(ExitCode::SUCCESS)
+    let client = connect::client(connect::Options {
+        url: url.map(str::to_owned),
+        focus: only.clone(),
+        keep_alive: false,
+        whole_lists: options.all,
+    })
+    .await?;
+    let ended = run(&client, only.as_deref(), &options, output).await;
+    client.close().await;
+    ended
 }
 
-/// The lists of all hosts. One that cannot be asked says so, and hides no other.
-async fn everywhere(
-    client: impl FnOnce() -> anyhow::Result<Client>,
-    all: bool,
+async fn run(
+    client: &runtime::Client,
+    only: Option<&[HostId]>,
+    options: &ThreadsArgs,
     output: Output,
 ) -> anyhow::Result<ExitCode> {
-    let (chosen, missing) = which::all(client).await?;
-    if let Some(error) = missing {
-        // With nothing else to show, this is what the command comes to.
-        if chosen.is_empty() {
-            return Err(error);
-        }
-        if !which::is_not_signed_in(&error) {
-            crate::output::to_stderr(&format!("warning: environments are left out: {error:#}"));
-        }
+    if options.watch {
+        return watch::watch(client, only, options.wake, output).await;
     }
-    let asked = chosen.iter().map(|chosen| async move {
-        let mut list = HostList::of(chosen);
-        // Nobody asks whom the platform knows to be asleep.
-        if list.phase.is_none_or(may_answer) {
-            match chosen.host() {
-                Ok(host) => list.take(read(&host, all, false).await),
-                Err(error) => list.error = Some(format!("{error:#}")),
-            }
-        }
-        list
-    });
-    let lists = futures::stream::iter(asked).buffered(TOGETHER).collect().await;
-    show(lists, output)?;
+    let patience = if options.wake { WAKING } else { PATIENCE };
+    let complete = hosts::settle(client, only, options.wake, patience).await;
+    if let Some(words) = &options.search {
+        settled::search(client, only, words, options.limit, output).await?;
+    } else if options.settled {
+        settled::shelf(client, only, options.limit, output).await?;
+    } else {
+        let view = hosts::view(client, only, Rows::Live);
+        show(view.hosts.iter().map(|host| HostList::of(host, view.now)).collect(), output)?;
+    }
+    let view = hosts::view(client, only, Rows::Live);
+    told(&view, complete, only.is_some())?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether a host of this phase can answer without being woken.
-const fn may_answer(phase: Phase) -> bool {
-    !matches!(phase, Phase::Suspended | Phase::Failed | Phase::Disabled | Phase::Deleted)
-}
-
-/// Asks for a list.
-async fn read(host: &HostClient, all: bool, wake: bool) -> Result<ShellSnapshot, HostError> {
-    let omitted = list::omissions(all);
-    let (families, older) = (omitted.families, omitted.older_settled);
-    host.get(&format!("/shell?families={families}&older_settled={older}"), wake).await
-}
-
-/// The thread that `text` is the id of, or the beginning of one. A whole id is not looked up.
+/// What a list does not show: platforms that cannot be asked, and hosts that were not waited for
+/// any longer.
 ///
 /// # Errors
-/// The list cannot be had, or no thread fits, or several do.
-pub(super) async fn find(
-    host: &HostClient,
-    env: &str,
-    text: &str,
-    wake: bool,
-) -> anyhow::Result<ThreadId> {
-    if let Ok(id) = text.parse() {
-        return Ok(id);
+/// The one host that was asked for cannot be reached; or nobody is signed in and no host is paired
+/// with, so that there is nothing to show.
+fn told(view: &View, complete: bool, one: bool) -> anyhow::Result<()> {
+    if !one && view.hosts.is_empty() && view.platforms.is_empty() {
+        return Err(ClientError::NotSignedIn.into());
     }
-    let listed = read(host, true, wake).await?;
-    let list = format!("wakeful threads {env} --all");
-    short::find(listed.rows.iter().map(|row| row.id), text, "thread", &list)
-}
-
-impl HostList {
-    fn of(chosen: &Chosen) -> Self {
-        let (phase, host) = match chosen {
-            Chosen::Environment { env, .. } => (Some(env.phase), None),
-            Chosen::Paired(host) => (None, Some(host.name.clone())),
-        };
-        Self {
-            environment: chosen.env(),
-            host,
-            name: chosen.name(),
-            phase,
-            error: None,
-            cursor: None,
-            rows: None,
-            older_settled: None,
+    for platform in &view.platforms {
+        let following = matches!(platform.state, PlatformState::Following);
+        if !following && !(one && !view.hosts.is_empty()) {
+            let words = platform_words(&platform.state, view.now, Countdown::Hidden);
+            to_stderr(&format!(
+                "warning: {}: {words}. Its environments are as they were known before.",
+                platform.address
+            ));
         }
     }
-
-    fn take(&mut self, answer: Result<ShellSnapshot, HostError>) {
-        match answer {
-            Ok(snapshot) => {
-                // It answered, whatever the platform said a moment ago.
-                self.phase = self.phase.map(|_| Phase::Ready);
-                self.cursor = Some(snapshot.cursor);
-                self.rows = Some(snapshot.rows);
-                self.older_settled = snapshot.older_settled;
-            }
-            Err(HostError::Asleep { phase }) => {
-                self.phase = phase.or(self.phase).filter(|phase| *phase != Phase::Ready);
-                self.phase.get_or_insert(Phase::Suspended);
-            }
-            Err(error) => self.error = Some(error.to_string()),
+    if !complete {
+        for host in view.hosts.iter().filter(|host| !host.is_live()) {
+            let words = words(host, view.now, Countdown::Hidden);
+            to_stderr(&format!("warning: {}: {words}", printable(&host.name)));
         }
     }
-
-    fn text(&self, now: Timestamp) -> String {
-        let name = printable(&self.name);
-        match (&self.rows, &self.error, self.phase) {
-            (Some(rows), _, _) => {
-                let table = table::table(rows, self.older_settled.as_ref(), now);
-                format!("{name}\n{}", indented(&table))
+    match view.hosts.as_slice() {
+        [host] if one => match host.failure() {
+            Some(failure) => {
+                let (name, paired) = (host.name.clone(), host.env.is_none());
+                Err(HostFailure { name, paired, failure }.into())
             }
-            (None, Some(error), _) => format!("{name}\n  {}\n", printable(error)),
-            (None, None, Some(Phase::Suspended) | None) => {
-                format!("{name}\n  asleep; `wakeful threads '{name}' --wake` wakes it\n")
-            }
-            (None, None, Some(phase)) => format!("{name}\n  {phase}\n"),
-        }
+            None => Ok(()),
+        },
+        _ => Ok(()),
     }
-}
-
-fn indented(text: &str) -> String {
-    text.lines().map(|line| format!("  {line}\n")).collect()
-}
-
-fn show(lists: Vec<HostList>, output: Output) -> anyhow::Result<()> {
-    output.print(&Lists { environments: lists }, |lists| {
-        if lists.environments.is_empty() {
-            return "no environments and no paired hosts".to_owned();
-        }
-        let now = now();
-        let texts: Vec<_> = lists.environments.iter().map(|list| list.text(now)).collect();
-        texts.join("\n")
-    })
 }
 
 #[cfg(test)]
 mod tests {
-    use wakeful_wire::rpc::Seq;
+    use wakeful_link::{ConnectionPhase, Failure, FailureReason, Instant};
+    use wakeful_wire::{
+        Timestamp,
+        rpc::{Seq, ShellRow, ThreadId},
+    };
 
-    use super::*;
+    use super::{super::hosts::testing::host, *};
 
     pub(super) const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
@@ -248,41 +165,19 @@ mod tests {
         }
     }
 
-    fn list(phase: Option<Phase>) -> HostList {
-        HostList {
-            environment: None,
-            host: None,
-            name: "Site/dev".to_owned(),
-            phase,
-            error: None,
-            cursor: None,
-            rows: None,
-            older_settled: None,
-        }
-    }
-
     #[test]
-    fn a_host_without_a_list_says_why() {
-        let mut asleep = list(Some(Phase::Ready));
-        asleep.take(Err(HostError::Asleep { phase: None }));
-        assert_eq!(asleep.phase, Some(Phase::Suspended), "it sleeps by now");
-        assert!(asleep.text(NOW).contains("asleep"), "{}", asleep.text(NOW));
-        let mut starting = list(Some(Phase::Suspended));
-        starting.take(Err(HostError::Asleep { phase: Some(Phase::Starting) }));
-        assert!(starting.text(NOW).ends_with("  starting\n"), "{}", starting.text(NOW));
-        let mut broken = list(None);
-        broken.take(Err(HostError::Unreachable("no connection".to_owned())));
-        assert!(broken.text(NOW).ends_with("  no connection\n"), "{}", broken.text(NOW));
-    }
-
-    #[test]
-    fn a_list_names_its_host_and_its_threads() {
-        let mut ready = list(Some(Phase::Starting));
-        let rows = vec![Arc::new(row(0x1f))];
-        ready.take(Ok(ShellSnapshot { rows, ..ShellSnapshot::default() }));
-        assert_eq!(ready.phase, Some(Phase::Ready));
-        let text = ready.text(NOW);
-        assert!(text.starts_with("Site/dev\n  THREAD"), "{text}");
-        assert!(text.contains("  0000001f  untitled  shell  idle"), "{text}");
+    fn only_the_one_host_that_was_asked_for_ends_the_command_with_its_failure() {
+        let mut lost = host("Site/dev");
+        lost.connection.phase = ConnectionPhase::Backoff;
+        lost.connection.last_failure = Some(Failure::new(FailureReason::Network, "No route."));
+        let view = |hosts| View { now: Instant(0), hosts, platforms: Vec::new() };
+        let all = view(vec![lost.clone(), host("Other/dev")]);
+        assert!(told(&all, true, false).is_ok());
+        let error = told(&view(vec![lost.clone()]), true, true).unwrap_err();
+        assert!(error.to_string().contains("No route"), "{error}");
+        lost.connection.phase = ConnectionPhase::Asleep;
+        assert!(told(&view(vec![lost]), true, true).is_ok(), "sleep is no failure");
+        let nobody = told(&view(Vec::new()), true, false).unwrap_err();
+        assert!(nobody.to_string().contains("wakeful login"), "{nobody}");
     }
 }

@@ -6,3 +6,6 @@ mod fixture;
 mod proxy;
 
 mod first;
+mod restart;
+mod sessions;
+mod silence;

@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use super::{Cursor, HostConfig};
 use crate::{
-    Problem,
+    HostId, Problem,
     host::{Capabilities, Descriptor, SessionView},
 };
 
@@ -32,6 +32,11 @@ pub const SUBPROTOCOL: &str = "wakeful.rpc.v1";
 /// A client offers its socket ticket as a second subprotocol that begins so, and thus in no
 /// address. It is never the one that the host chooses.
 pub const TICKET_SUBPROTOCOL: &str = "wakeful.ticket.";
+
+/// The header of an upgrade in which a client names the [`Hello::tag`] that it knows the host by.
+/// Where the host is still the same, it greets with a [`HelloAgain`], which is a few bytes instead
+/// of a thousand for each of many clients that come back at once.
+pub const KNOWN_HEADER: &str = "wakeful-known";
 
 /// The longest frame that a host takes, in bytes. A longer one closes the socket with 1009.
 pub const CLIENT_FRAME_MAX: usize = 1024 * 1024;
@@ -93,6 +98,8 @@ pub enum ClientFrame {
 pub enum ServerFrame {
     /// The first frame.
     Hello(Box<Hello>),
+    /// The first frame for a client that knows the host as it is ([`KNOWN_HEADER`]).
+    HelloAgain(Box<HelloAgain>),
     /// The configuration has changed. It is whole.
     Config {
         /// The configuration; its revision is higher than before.
@@ -159,6 +166,27 @@ pub struct Hello {
     pub head: Cursor,
     /// How long the host is silent at most, in milliseconds. A client counts any frame as life and
     /// allows for two missed ones.
+    pub heartbeat_ms: u64,
+    /// Stands for [`Self::host`], [`Self::capabilities`] and [`Self::config`] as they are here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
+}
+
+/// A hello to a client that knows the rest: what its last hello of this tag said still holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HelloAgain {
+    /// The protocol that is spoken on this socket.
+    pub protocol: u32,
+    /// The host. A client that expected another id closes.
+    pub host: HostId,
+    /// What stands for the rest.
+    pub tag: String,
+    /// The session that this socket belongs to.
+    pub session: SessionView,
+    /// The newest event.
+    pub head: Cursor,
+    /// As in [`Hello`].
     pub heartbeat_ms: u64,
 }
 

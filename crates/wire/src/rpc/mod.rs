@@ -56,8 +56,8 @@ pub use detail::{Applied, Detail, Page, PageCursor, Prepended};
 pub use event::{Event, EventBody, UnknownBody};
 pub use feed::{ShellItem, ThreadItem};
 pub use frame::{
-    CALLS_MAX, CLIENT_FRAME_MAX, CallId, ClientFrame, Hello, PROTOCOL, SUBPROTOCOL, ServerFrame,
-    TICKET_SUBPROTOCOL,
+    CALLS_MAX, CLIENT_FRAME_MAX, CallId, ClientFrame, Hello, HelloAgain, KNOWN_HEADER, PROTOCOL,
+    SUBPROTOCOL, ServerFrame, TICKET_SUBPROTOCOL,
 };
 pub use parts::{
     AnsweredBy, By, Exit, Location, NoticeLevel, Outcome, PermissionOption, PermissionOptionKind,

@@ -18,7 +18,7 @@ use axum::{
 use wakeful_wire::{
     Code, Problem,
     host::{Denial, SOCKET_PATH, close},
-    rpc::{CLIENT_FRAME_MAX, SUBPROTOCOL, TICKET_SUBPROTOCOL},
+    rpc::{CLIENT_FRAME_MAX, KNOWN_HEADER, SUBPROTOCOL, TICKET_SUBPROTOCOL},
 };
 
 use super::{admit::Asked, answer::Refusal};
@@ -51,6 +51,8 @@ pub(super) async fn answer(mut asked: Asked) -> Result<Response, Refusal> {
             .detail(format!("This host speaks `{SUBPROTOCOL}`: offer it as a subprotocol."))
             .into());
     }
+    let known = asked.head.headers.get(KNOWN_HEADER);
+    let known = known.and_then(|known| known.to_str().ok()).map(str::to_owned);
     let upgrade = upgrade
         .protocols([SUBPROTOCOL])
         .max_message_size(CLIENT_FRAME_MAX)
@@ -82,7 +84,7 @@ pub(super) async fn answer(mut asked: Asked) -> Result<Response, Refusal> {
             Ok(live) => {
                 let host = asked.host;
                 return Ok(upgrade.on_upgrade(move |socket| async move {
-                    socket::run(host, socket, live).await;
+                    socket::run(host, socket, live, known).await;
                     drop(tracked);
                 }));
             }

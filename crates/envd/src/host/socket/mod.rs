@@ -59,6 +59,7 @@ use super::Host;
 use crate::credential::LiveSocket;
 
 /// Serves a socket until it ends, whoever ends it. `live` is dropped as soon as the client was told.
-pub(super) async fn run(host: Host, socket: WebSocket, live: LiveSocket) {
-    Session::new(host, socket).run(live).await;
+/// `known` is what the client knows the host by.
+pub(super) async fn run(host: Host, socket: WebSocket, live: LiveSocket, known: Option<String>) {
+    Session::new(host, socket, known).run(live).await;
 }

@@ -3,6 +3,7 @@
 use std::{collections::HashMap, future::Future, pin::Pin};
 
 use axum::extract::ws::{Message, Utf8Bytes, WebSocket};
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use futures::{
     SinkExt as _, StreamExt as _,
@@ -16,7 +17,8 @@ use tokio::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 use wakeful_wire::{
     Code, HostSessionId, Problem,
-    rpc::{Call, CallId, Hello, HostConfig, PROTOCOL, ServerFrame},
+    host::Descriptor,
+    rpc::{Call, CallId, Hello, HelloAgain, HostConfig, PROTOCOL, ServerFrame},
     time::millis,
 };
 
@@ -84,10 +86,12 @@ pub(super) struct Session {
     config: watch::Receiver<HostConfig>,
     /// The newest revision that the client was told.
     revision: u64,
+    /// What the client knows the host by.
+    known: Option<String>,
 }
 
 impl Session {
-    pub(super) fn new(host: Host, socket: WebSocket) -> Self {
+    pub(super) fn new(host: Host, socket: WebSocket, known: Option<String>) -> Self {
         let (sink, stream) = socket.split();
         let config = host.0.parts.config.clone();
         let pulse = Pulse::new(host.0.parts.heartbeat, Instant::now());
@@ -108,6 +112,7 @@ impl Session {
             revoking: None,
             config,
             revision: 0,
+            known,
         }
     }
 
@@ -263,14 +268,29 @@ impl Session {
         let session = live.session();
         let mut listed = parts.authority.sessions().list().into_iter();
         let listed = listed.find(|listed| listed.id == session.id);
+        let session = listed.unwrap_or_else(|| session.view(1));
+        let (head, heartbeat_ms) = (parts.threads.cursor(), millis(parts.heartbeat));
+        let tag = tag(&parts.descriptor, &config);
+        if self.known.as_ref() == Some(&tag) {
+            let host = parts.descriptor.id;
+            return encode::frame(&ServerFrame::HelloAgain(Box::new(HelloAgain {
+                protocol: PROTOCOL,
+                host,
+                tag,
+                session,
+                head,
+                heartbeat_ms,
+            })));
+        }
         encode::frame(&ServerFrame::Hello(Box::new(Hello {
             protocol: PROTOCOL,
             host: parts.descriptor.clone(),
             capabilities: parts.descriptor.capabilities.clone(),
             config,
-            session: listed.unwrap_or_else(|| session.view(1)),
-            head: parts.threads.cursor(),
-            heartbeat_ms: millis(parts.heartbeat),
+            session,
+            head,
+            heartbeat_ms,
+            tag: Some(tag),
         })))
     }
 
@@ -406,4 +426,11 @@ async fn changed(config: &mut Option<watch::Receiver<HostConfig>>) {
     }
     *config = None;
     std::future::pending().await
+}
+
+/// Stands for what a hello says of the host: equal only where all of it is.
+fn tag(descriptor: &Descriptor, config: &HostConfig) -> String {
+    let whole = serde_json::to_vec(&(descriptor, config)).unwrap_or_default();
+    let digest = ring::digest::digest(&ring::digest::SHA256, &whole);
+    URL_SAFE_NO_PAD.encode(&digest.as_ref()[..12])
 }

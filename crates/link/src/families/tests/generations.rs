@@ -26,6 +26,13 @@ fn reads_wait_for_the_first_authoritative_list_and_an_answer_for_another_is_drop
         .filter(|action| matches!(action, Action::Read(read) if read.generation == 2));
     assert_eq!(again.count(), 3, "each is asked once more");
 
+    for action in actions {
+        if let Action::Read(read) = action {
+            families.handle_read(START, read.id, 1, Ok(ReadAnswer::Gone));
+        }
+    }
+    assert_eq!(drain(&mut families), [], "nor do they under a number of today");
+
     families.handle_generation(START, 0, Basis::Snapshot);
     drain(&mut families);
     families.mount(START, &shell, thread(7)).unwrap();

@@ -1,7 +1,7 @@
 //! When a session is ready, and when never.
 
 use serde_json::json;
-use wakeful_wire::rpc::{Call, CallId, Empty, Hello, ServerFrame};
+use wakeful_wire::rpc::{Call, CallId, Empty, Hello, HelloAgain, ServerFrame};
 
 use super::sample::{config, cursor, events, hello, hello_text, host, ready, text};
 use crate::{
@@ -41,6 +41,47 @@ fn the_hello_makes_it_ready_and_says_where_the_host_is() {
         [SessionEvent::Ready(Box::new(hello())), SessionEvent::Head(cursor(40))]
     );
     assert_eq!(session.poll_frame(), None, "no frame asks for the configuration");
+}
+
+fn again(tag: &str) -> HelloAgain {
+    HelloAgain {
+        protocol: hello().protocol,
+        host: host(),
+        tag: tag.to_owned(),
+        session: hello().session,
+        head: cursor(44),
+        heartbeat_ms: 7_000,
+    }
+}
+
+#[test]
+fn a_host_that_is_known_may_greet_with_what_has_changed() {
+    let known = Hello { tag: Some("t1".to_owned()), ..hello() };
+    let mut session = Session::new(NOW, host()).knowing(Some(Box::new(known.clone())));
+    session.handle_frame(NOW, &text(&ServerFrame::HelloAgain(Box::new(again("t1"))))).unwrap();
+    let whole = Hello { head: cursor(44), heartbeat_ms: 7_000, ..known };
+    assert_eq!(
+        events(&mut session),
+        [SessionEvent::Ready(Box::new(whole)), SessionEvent::Head(cursor(44))]
+    );
+}
+
+#[test]
+fn a_greeting_that_counts_on_what_is_not_known_or_of_another_host_ends_the_session() {
+    let known = Hello { tag: Some("t1".to_owned()), ..hello() };
+    let other = "1199f0a0-7b5c-7c3e-9d2f-6a1b2c3d4e06".parse().unwrap();
+    let table = [
+        (None, again("t1"), FailureReason::Remote),
+        (Some(known.clone()), again("t2"), FailureReason::Remote),
+        (Some(hello()), again("t1"), FailureReason::Remote),
+        (Some(known), HelloAgain { host: other, ..again("t1") }, FailureReason::Configuration),
+    ];
+    for (known, again, expected) in table {
+        let mut session = Session::new(NOW, host()).knowing(known.map(Box::new));
+        let frame = text(&ServerFrame::HelloAgain(Box::new(again)));
+        assert_eq!(session.handle_frame(NOW, &frame).unwrap_err().reason, expected);
+        assert!(!session.is_ready());
+    }
 }
 
 #[test]

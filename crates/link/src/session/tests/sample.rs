@@ -53,6 +53,7 @@ pub(crate) fn hello() -> Hello {
             connections: 1,
         },
         head: cursor(40),
+        tag: None,
         heartbeat_ms: 5_000,
     }
 }

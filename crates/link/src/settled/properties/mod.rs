@@ -193,6 +193,10 @@ fn run(seed: u64, steps: usize) {
                     while pair.hear(now, 4) {}
                 }
                 check_shelf(&pairs);
+                // Now and then, so that a later read does not hide what an earlier change missed.
+                if pairs[place].connected && chance.draw().is_multiple_of(2) {
+                    rest(&mut pairs[place], now, &mut chance);
+                }
                 continue;
             }
             _ => now = now.after(std::time::Duration::from_millis(chance.draw() % 700)),

@@ -221,3 +221,19 @@ fn a_resume_keeps_the_counts_and_a_resume_from_a_cache_reads_them_once() {
     assert_eq!(desk.count(), 6);
     assert_eq!(desk.reads(), [], "a snapshot says them itself");
 }
+
+#[test]
+fn what_is_heard_while_the_counts_are_read_is_judged_by_what_the_answer_says() {
+    for (at, more) in [(11, 1), (12, 0)] {
+        let mut desk = Desk::opened(kept(), 7);
+        desk.changes([], &[90]);
+        let read = desk.one_read();
+        // Above the cut that is known, and below the one that the answer brings.
+        desk.changes([row(2, 12)], &[]);
+        desk.counts(&read, at, older(150, 6));
+        if more > 0 {
+            desk.wait();
+        }
+        assert_eq!(desk.reads().len(), more, "an answer at {at}");
+    }
+}

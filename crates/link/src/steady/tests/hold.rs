@@ -109,12 +109,16 @@ fn a_snapshot_that_never_comes_holds_the_rows_for_a_bounded_time() {
     let mut steady = starting([1]);
     steady.handle_host(at(3.0), host(1), connected("half of it"));
     assert_eq!(steady.poll_timeout(), Some(at(13.0)), "since it was connected");
+    steady.handle_host(at(8.0), host(1), connected("half of it"));
+    let replaced = Seen { session: 2, ..connected("half of it") };
+    steady.handle_host(at(9.0), host(1), replaced);
+    assert_eq!(steady.poll_timeout(), Some(at(13.0)), "nothing extends it");
     steady.handle_timeout(at(12.999));
     assert_eq!(shown(&steady, 1), "cached");
     steady.handle_timeout(at(13.0));
     assert_eq!(shown(&steady, 1), "half of it");
     assert!(steady.may_move(host(1)));
-    steady.handle_host(at(14.0), host(1), connected("more of it"));
+    steady.handle_host(at(14.0), host(1), Seen { session: 2, ..connected("more of it") });
     assert_eq!(shown(&steady, 1), "more of it", "not waited for again on this connection");
     assert_eq!(steady.poll_timeout(), None);
 }

@@ -175,7 +175,7 @@ fn sleep_is_no_failure_and_a_lasting_session_before_it_resets_the_ladder() {
     bench.become_ready(RouteClass::Public);
     bench.pass_ms(30_000);
     bench.close(FailureReason::Asleep);
-    bench.tell(Input::RetryNow { wake: true });
+    bench.tell(Input::Connect { wake: true });
     bench.fail(FailureReason::Network);
     assert_eq!(bench.state().attempt, 1);
     let mut bench = Bench::connected(RouteClass::Public);

@@ -25,6 +25,7 @@ impl Stream {
                 if let Some(held) = &mut self.state.held {
                     held.confirm(cursor);
                     self.feed = Feed::Live;
+                    self.tapped(ThreadItem::Synchronized { cursor });
                 }
                 self.publish(true, around);
             }
@@ -56,6 +57,9 @@ impl Stream {
         self.loaded = false;
         self.distrusted = false;
         self.state.error = None;
+        if self.tap.is_some() {
+            self.tapped(ThreadItem::Snapshot { cursor, detail: Box::new(detail.clone()) });
+        }
         self.state.held = Some(Held { detail: Arc::new(detail), cursor });
         self.feed = Feed::Open;
         self.handle_changed(around);
@@ -70,6 +74,7 @@ impl Stream {
                 held.confirm(cursor);
                 self.state.error = None;
                 self.feed = Feed::Open;
+                self.tapped(ThreadItem::Resumed { cursor });
                 self.publish(true, around);
             }
             Some(_) | None => {
@@ -80,6 +85,9 @@ impl Stream {
 
     fn handle_events(&mut self, events: &[Event], around: &mut Around<'_>) {
         let Some(held) = &mut self.state.held else { return };
+        if let Some(tap) = &mut self.tap {
+            tap.push_events(held.new_of(events));
+        }
         if !held.take_in(events) {
             return;
         }

@@ -13,14 +13,65 @@ pub(super) enum Typed {
     Option(usize, bool),
     /// A prompt.
     Prompt(String),
+    /// A command of this view.
+    Command(Command),
 }
 
+/// What a person can tell this view.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Command {
+    /// What there is to tell.
+    Help,
+    /// The threads.
+    Threads,
+    /// Another thread: its number in the list, or its id or the beginning of one.
+    Switch(String),
+    /// The prompts that wait.
+    Queue,
+    /// Takes the waiting prompt of this number, from 1, out of the queue.
+    Unqueue(String),
+    /// Lets waiting prompts go on.
+    Release,
+    /// Ends the running turn.
+    Cancel,
+    /// Answers what is asked; whether it is to be remembered for the thread.
+    Answer(Approve, bool),
+    /// Earlier content.
+    Older,
+    /// Tries to connect now.
+    Retry,
+    /// Wakes the environment.
+    Wake,
+    /// Leaves.
+    Quit,
+}
+
+/// What `/help` says.
+pub(super) const HELP: &str = "\
+/threads           list the threads        /switch N     go to another: its number, or its id
+/queue             prompts that wait       /unqueue N    take one out      /release  let them go on
+/allow  /deny      answer what is asked; with `!` behind it, remembered for this thread
+/cancel            end the running turn    /older        show what is earlier
+/wake              wake the environment    /retry        connect now
+/quit              leave (also Ctrl-D)     //word        a line for the agent that begins with /
+Every other line is a prompt for the agent. Ctrl-C ends the running turn, twice it leaves.";
+
 impl Typed {
-    /// Reads a line. Numbers are answers only while something is asked.
+    /// Reads a line. Numbers are answers only while something is asked. What begins with a slash
+    /// and is no command here is for the agent, which may have commands of its own.
     pub(super) fn read(line: &str, asked: bool) -> Self {
         let text = line.trim();
         if text.is_empty() {
             return Self::Nothing;
+        }
+        if let Some(rest) = text.strip_prefix('/') {
+            if rest.starts_with('/') {
+                return Self::Prompt(rest.to_owned());
+            }
+            if let Some(command) = Command::read(rest) {
+                return Self::Command(command);
+            }
+            return Self::Prompt(text.to_owned());
         }
         let (number, remember) = match text.strip_suffix('!') {
             Some(number) => (number.trim_end(), true),
@@ -31,6 +82,36 @@ impl Typed {
             Ok(number) if asked && digits => Self::Option(number, remember),
             Ok(_) | Err(_) => Self::Prompt(text.to_owned()),
         }
+    }
+}
+
+impl Command {
+    /// Reads what stands behind the slash.
+    fn read(text: &str) -> Option<Self> {
+        let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        let rest = rest.trim();
+        let (word, remember) = match word.strip_suffix('!') {
+            Some(word) => (word, true),
+            None => (word, rest == "!"),
+        };
+        let alone = rest.is_empty() && !remember;
+        Some(match word {
+            "allow" if rest.is_empty() || rest == "!" => Self::Answer(Approve::Allow, remember),
+            "deny" if rest.is_empty() || rest == "!" => Self::Answer(Approve::Reject, remember),
+            "switch" if !rest.is_empty() => Self::Switch(rest.to_owned()),
+            "unqueue" if !rest.is_empty() => Self::Unqueue(rest.to_owned()),
+            "help" | "?" if alone => Self::Help,
+            // Without its argument it cannot be meant for the agent either.
+            "threads" | "switch" if alone => Self::Threads,
+            "queue" | "unqueue" if alone => Self::Queue,
+            "release" if alone => Self::Release,
+            "cancel" if alone => Self::Cancel,
+            "older" if alone => Self::Older,
+            "retry" if alone => Self::Retry,
+            "wake" if alone => Self::Wake,
+            "quit" if alone => Self::Quit,
+            _ => return None,
+        })
     }
 }
 
@@ -63,10 +144,40 @@ mod tests {
             ("+1", true, Typed::Prompt("+1".to_owned())),
             ("!", true, Typed::Prompt("!".to_owned())),
             ("2 files", true, Typed::Prompt("2 files".to_owned())),
+            ("/compact", true, Typed::Prompt("/compact".to_owned())),
+            ("/cancel the order", false, Typed::Prompt("/cancel the order".to_owned())),
+            ("//threads", false, Typed::Prompt("/threads".to_owned())),
             ("99999999999999999999999", true, Typed::Prompt("99999999999999999999999".to_owned())),
         ];
         for (line, asked, typed) in cases {
             assert_eq!(Typed::read(line, asked), typed, "{line:?} {asked}");
+        }
+    }
+
+    #[test]
+    fn a_word_behind_a_slash_is_a_command() {
+        let cases = [
+            ("/help", Command::Help),
+            ("/threads", Command::Threads),
+            (" /switch  2 ", Command::Switch("2".to_owned())),
+            ("/switch", Command::Threads),
+            ("/switch 0199f0a0", Command::Switch("0199f0a0".to_owned())),
+            ("/queue", Command::Queue),
+            ("/unqueue 1", Command::Unqueue("1".to_owned())),
+            ("/release", Command::Release),
+            ("/cancel", Command::Cancel),
+            ("/allow", Command::Answer(Approve::Allow, false)),
+            ("/allow!", Command::Answer(Approve::Allow, true)),
+            ("/deny !", Command::Answer(Approve::Reject, true)),
+            ("/older", Command::Older),
+            ("/retry", Command::Retry),
+            ("/wake", Command::Wake),
+            ("/quit", Command::Quit),
+        ];
+        for (line, command) in cases {
+            assert_eq!(Typed::read(line, false), Typed::Command(command), "{line:?}");
+            let word = line.trim().split_once([' ', '!']).map_or(line.trim(), |(word, _)| word);
+            assert!(HELP.contains(word), "{word} is not explained");
         }
     }
 

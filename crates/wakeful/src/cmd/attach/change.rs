@@ -106,8 +106,14 @@ pub(super) enum Change {
     },
     /// What the agent has used. Told between turns.
     Usage(Usage),
-    /// All that had happened so far has been told.
-    Synchronized,
+    /// What follows was kept from an earlier time, and is not known to be the newest.
+    Kept,
+    /// What was shown as kept is what the host has, with what was added since.
+    Current,
+    /// Earlier content follows, out of its order.
+    Earlier,
+    /// It ends here.
+    EarlierEnd,
     /// The thread is gone.
     Deleted,
 }

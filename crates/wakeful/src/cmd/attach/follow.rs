@@ -263,6 +263,7 @@ where
             ServerFrame::Item { .. }
             | ServerFrame::End { .. }
             | ServerFrame::Hello(_)
+            | ServerFrame::HelloAgain(_)
             | ServerFrame::Config { .. }
             | ServerFrame::Alive { .. }
             | ServerFrame::Heartbeat { .. }

@@ -2,75 +2,125 @@
 
 use std::collections::VecDeque;
 
-use wakeful_wire::rpc::{Call, CallId};
+use wakeful_link::{Failure, FailureClass, boundary::CallFailure, session::Effect};
+use wakeful_wire::rpc::Call;
 
 /// How many calls may wait. One more is refused where it is asked for.
 const WAITING_MAX: usize = 64;
 
-/// Calls in the order in which they were asked for. Each is kept until it is answered, and sent
-/// again on the next socket if its own went away before; every call here bears that, because its
-/// ids were drawn when it was asked for.
+/// One sending of a call. Never used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Sending(pub(super) u64);
+
+/// Calls in the order in which they were asked for. Each is kept until it is answered.
+///
+/// The link repeats nothing. Here a prompt is: its id was drawn when it was asked for, and a host
+/// takes each id once. Any other call whose answer was lost is given up, and said to be.
 #[derive(Debug, Default)]
-pub(super) struct Outbox(VecDeque<Waiting>);
+pub(super) struct Outbox {
+    waiting: VecDeque<Waiting>,
+    sendings: u64,
+}
 
 #[derive(Debug)]
 struct Waiting {
     call: Call,
-    /// Its id on the present socket, once it was sent there.
-    sent: Option<CallId>,
+    /// How it was sent, if it is on its way.
+    sent: Option<Sending>,
 }
 
 /// There is no more room.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Full;
 
+/// What became of a call that was not taken.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Missed {
+    /// It waits, to be sent again.
+    Again,
+    /// It certainly did not happen.
+    Refused(Box<Call>, Failure),
+    /// It may have happened.
+    Unknown(Box<Call>),
+}
+
 impl Outbox {
     /// Asks for a call.
     pub(super) fn put(&mut self, call: Call) -> Result<(), Full> {
-        if self.0.len() >= WAITING_MAX {
+        if self.waiting.len() >= WAITING_MAX {
             return Err(Full);
         }
-        self.0.push_back(Waiting { call, sent: None });
+        self.waiting.push_back(Waiting { call, sent: None });
         Ok(())
     }
 
     /// Whether nothing waits.
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.waiting.is_empty()
+    }
+
+    /// How many have not been confirmed.
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
     }
 
     /// Whether a call like this waits.
     pub(super) fn any(&self, like: impl Fn(&Call) -> bool) -> bool {
-        self.0.iter().any(|waiting| like(&waiting.call))
+        self.waiting.iter().any(|waiting| like(&waiting.call))
     }
 
-    /// Forgets unsent calls that have lost their purpose.
-    pub(super) fn drop_unsent(&mut self, purpose: impl Fn(&Call) -> bool) {
-        self.0.retain(|waiting| waiting.sent.is_some() || purpose(&waiting.call));
+    /// Forgets unsent calls that have lost their purpose; returns how many.
+    pub(super) fn drop_unsent(&mut self, purpose: impl Fn(&Call) -> bool) -> usize {
+        let before = self.waiting.len();
+        self.waiting.retain(|waiting| waiting.sent.is_some() || purpose(&waiting.call));
+        before - self.waiting.len()
     }
 
-    /// The oldest call that is not on its way.
-    pub(super) fn unsent(&self) -> Option<&Call> {
-        self.0.iter().find(|waiting| waiting.sent.is_none()).map(|waiting| &waiting.call)
+    /// The oldest call that is not on its way and may be; from here on it is.
+    pub(super) fn send_next(&mut self, may: impl Fn(&Call) -> bool) -> Option<(Sending, Call)> {
+        let next = self
+            .waiting
+            .iter_mut()
+            .find(|waiting| waiting.sent.is_none() && may(&waiting.call))?;
+        self.sendings += 1;
+        let sending = Sending(self.sendings);
+        next.sent = Some(sending);
+        Some((sending, next.call.clone()))
     }
 
-    /// That call is on its way under this id.
-    pub(super) fn handle_sent(&mut self, id: CallId) {
-        if let Some(waiting) = self.0.iter_mut().find(|waiting| waiting.sent.is_none()) {
-            waiting.sent = Some(id);
+    /// A call was taken. Whether it was awaited.
+    pub(super) fn handle_taken(&mut self, sending: Sending) -> bool {
+        let place = self.waiting.iter().position(|waiting| waiting.sent == Some(sending));
+        place.and_then(|place| self.waiting.remove(place)).is_some()
+    }
+
+    /// A call was not taken, as far as is known. Nothing if it was not awaited.
+    pub(super) fn handle_missed(
+        &mut self,
+        sending: Sending,
+        failed: CallFailure,
+    ) -> Option<Missed> {
+        let place = self.waiting.iter().position(|waiting| waiting.sent == Some(sending))?;
+        let CallFailure { failure, effect } = failed;
+        let prompts = |waiting: &Waiting| matches!(waiting.call, Call::ThreadPrompt(_));
+        let again = match effect {
+            Effect::Unknown => self.waiting.get(place).is_some_and(prompts),
+            // It never left, or came too early.
+            Effect::None => failure.class() == FailureClass::Transient,
+        };
+        if again {
+            self.waiting.get_mut(place)?.sent = None;
+            return Some(Missed::Again);
         }
+        let call = Box::new(self.waiting.remove(place)?.call);
+        Some(match effect {
+            Effect::Unknown => Missed::Unknown(call),
+            Effect::None => Missed::Refused(call, failure),
+        })
     }
 
-    /// A call was answered; returns it.
-    pub(super) fn handle_answer(&mut self, id: CallId) -> Option<Call> {
-        let place = self.0.iter().position(|waiting| waiting.sent == Some(id))?;
-        self.0.remove(place).map(|waiting| waiting.call)
-    }
-
-    /// The socket is gone: nobody knows which calls arrived.
-    pub(super) fn handle_lost(&mut self) {
-        for waiting in &mut self.0 {
-            waiting.sent = None;
-        }
+    /// What is on its way.
+    pub(super) fn under_way(&self) -> Vec<Sending> {
+        self.waiting.iter().filter_map(|waiting| waiting.sent).collect()
     }
 }

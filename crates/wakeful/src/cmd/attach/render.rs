@@ -101,7 +101,16 @@ impl Render {
             }
             Change::Archived(true) => self.line(Look::Dim, "the thread is in the archive"),
             Change::Archived(false) => self.line(Look::Dim, "the thread is back from the archive"),
-            Change::LeftOut => self.line(Look::Dim, "… earlier content is left out"),
+            Change::LeftOut => {
+                let how = if self.answers { " (`/older` shows it)" } else { "" };
+                self.line(Look::Dim, &format!("… earlier content is left out{how}"));
+            }
+            Change::Kept => {
+                self.line(Look::Yellow, "── as it was when this machine last saw it");
+            }
+            Change::Current => self.line(Look::Dim, "── up to date"),
+            Change::Earlier => self.line(Look::Dim, "── earlier"),
+            Change::EarlierEnd => self.line(Look::Dim, "── end of what is earlier"),
             Change::Rewound => self.line(
                 Look::Yellow,
                 "the host was restored from an older copy: what follows replaces what was shown",
@@ -112,7 +121,7 @@ impl Render {
             Change::Held(true) => {
                 self.line(Look::Yellow, "prompts wait until somebody lets them go on");
             }
-            Change::Held(false) | Change::Synchronized => {}
+            Change::Held(false) => {}
             Change::Prompt(prompt) => {
                 self.end_open();
                 self.block("> ", Look::Cyan, &plain(prompt), usize::MAX);

@@ -1,28 +1,53 @@
-//! What `attach` decides: what is sent, what a person is told, and when it ends. Pure.
+//! What `attach` decides: which thread is shown, what is sent, what a person is told, and when it
+//! ends. Pure.
+//!
+//! The link says what it knows ([`View`]) and this says what follows: [`Session::poll_act`] is to be
+//! done, [`Session::poll_said`] is to be shown, [`Session::finished`] is the end.
 
-use std::time::Duration;
+mod typed;
 
-use tokio::time::Instant;
+use std::{collections::VecDeque, sync::Arc};
+
+use serde_json::Value;
+use wakeful_link::{
+    ConnectionState, DataStatus, Failure, FailureClass, Instant, boundary::CallFailure,
+    threads::ThreadState,
+};
 use wakeful_wire::{
-    Problem,
-    rpc::{
-        AnswerPermission, Call, CallId, ClientId, Outcome, Prompt, Remember, RequestId, Seq, Taken,
-        ThreadCancel, ThreadItem, ThreadPrompt, ThreadSubscribe,
-    },
+    Timestamp,
+    rpc::{AnswerPermission, Call, Outcome, Remember, RequestId, Seq, ShellRow, Taken, ThreadId},
 };
 
 use super::{
-    answer::Typed,
     args::AttachArgs,
     change::Change,
     exit,
     harmless::one_line,
-    outbox::{Full, Outbox},
-    state::Following,
+    line::{self, Facts},
+    outbox::{Missed, Outbox, Sending},
+    pick::{LIST_WAIT, Lists, Picked, Search, Wanted},
+    screen::Connection,
+    shown::Shown,
+    standing::{Manner, Sight, Standing, Turn},
 };
 
-/// Within this time a second interrupt leaves.
-const TWICE: Duration = Duration::from_secs(2);
+/// The longest reason that is shown, in characters.
+const REASON_MAX: usize = 2_000;
+
+/// Who attaches, and to what.
+#[derive(Debug)]
+pub(super) struct Setting {
+    /// What the host is called.
+    pub(super) name: String,
+    /// The thread.
+    pub(super) wanted: Wanted,
+    /// How.
+    pub(super) options: AttachArgs,
+    /// Whether a person types here.
+    pub(super) interactive: bool,
+    /// Whether it is shown on a terminal.
+    pub(super) screen: bool,
+}
 
 /// What a person does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,85 +58,258 @@ pub(super) enum Input {
     End,
     /// An interrupt.
     Interrupt,
+    /// The window has another size.
+    Resized,
 }
 
-/// What comes of an input or an answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Reaction {
-    /// Nothing to say.
-    Nothing,
-    /// Something to say on the side.
+/// What the link knows at one moment.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct View<'a> {
+    /// The link's clock.
+    pub(super) now: Instant,
+    /// The connection; nothing while the host is not known.
+    pub(super) connection: Option<&'a ConnectionState>,
+    /// Why the host is not known: what keeps its platform from saying.
+    pub(super) platform: Option<&'a Failure>,
+    /// The threads of the host, where they are known.
+    pub(super) lists: Option<Lists<'a>>,
+    /// The shown thread.
+    pub(super) thread: Option<&'a ThreadState>,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Act {
+    /// Make this call; its outcome comes back with the number.
+    Call(Sending, Box<Call>),
+    /// Look at this thread, and no longer at the one before.
+    Show(ThreadId),
+    /// Read a page of settled threads.
+    LoadSettled,
+    /// Read a page of earlier content of this thread.
+    LoadOlder(ThreadId),
+    /// A person needs the host.
+    Wake,
+    /// Connect now.
+    Retry,
+    /// A person is there.
+    Active,
+}
+
+/// What is to be shown.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Said {
+    /// What is new in the thread.
+    Changes(Vec<Change>),
+    /// A line on the side.
     Note(String),
-    /// It ends, with this exit code.
-    Leave(u8),
+    /// How it stands with the host; with a sentence for people.
+    Standing(Connection, Option<String>),
+}
+
+/// How it ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum End {
+    /// With this exit code.
+    Code(u8),
+    /// It does not work, for this reason.
+    Failed(String),
 }
 
 /// One `attach`.
 #[derive(Debug)]
 pub(super) struct Session {
-    following: Following,
-    outbox: Outbox,
+    name: String,
     options: AttachArgs,
-    /// Whether a person types here.
     interactive: bool,
+    screen: bool,
+    /// What is looked for, and since when.
+    wanted: Option<(Wanted, Option<Instant>)>,
+    shown: Option<Shown>,
+    standing: Standing,
+    generation: u64,
+    outbox: Outbox,
     /// Permissions that the rule has dealt with, as long as they wait.
     ruled: Vec<RequestId>,
     interrupted: Option<Instant>,
     /// The newest event that a call of ours has caused: it must have been seen before the thread
     /// counts as idle.
     caused: Seq,
+    /// The threads as they were last listed here.
+    listed: Vec<ThreadId>,
+    acts: VecDeque<Act>,
+    said: VecDeque<Said>,
+    end: Option<End>,
 }
 
 impl Session {
-    /// Follows a thread.
-    pub(super) fn new(following: Following, options: AttachArgs, interactive: bool) -> Self {
+    /// Begins.
+    pub(super) fn new(setting: Setting) -> Self {
+        let Setting { name, wanted, options, interactive, screen } = setting;
+        let stays = interactive && !options.until_idle;
         Self {
-            following,
-            outbox: Outbox::default(),
+            name,
             options,
             interactive,
+            screen,
+            wanted: Some((wanted, None)),
+            shown: None,
+            standing: Standing::new(Manner { wakes: options.wake, stays }),
+            generation: 0,
+            outbox: Outbox::default(),
             ruled: Vec::new(),
             interrupted: None,
             caused: Seq::ZERO,
+            listed: Vec::new(),
+            acts: VecDeque::new(),
+            said: VecDeque::new(),
+            end: None,
         }
     }
 
-    /// What is followed.
-    pub(super) const fn following(&self) -> &Following {
-        &self.following
+    /// The shown thread.
+    pub(super) fn thread(&self) -> Option<ThreadId> {
+        self.shown.as_ref().map(Shown::thread)
     }
 
-    /// How it is followed.
-    pub(super) const fn options(&self) -> AttachArgs {
-        self.options
+    /// Whether older settled threads are searched, so that the view must hold them.
+    pub(super) const fn needs_settled(&self) -> bool {
+        matches!(self.wanted, Some((Wanted::Named(_), _)))
     }
 
-    /// The subscription that a new socket begins with.
-    pub(super) fn subscribe(&self) -> Call {
-        let (thread, cursor) = (self.following.thread(), self.following.cursor());
-        Call::ThreadSubscribe(ThreadSubscribe { thread, cursor })
+    /// What is to be done next.
+    pub(super) fn poll_act(&mut self) -> Option<Act> {
+        self.acts.pop_front()
     }
 
-    /// Takes in an item of the subscription.
-    pub(super) fn handle_item(&mut self, item: ThreadItem) -> Vec<Change> {
-        let changes = self.following.handle_item(item);
+    /// What is to be shown next.
+    pub(super) fn poll_said(&mut self) -> Option<Said> {
+        self.said.pop_front()
+    }
+
+    /// When to look again at the latest.
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        let list = match &self.wanted {
+            Some((_, Some(since))) => Some(since.after(LIST_WAIT)),
+            Some((_, None)) | None => None,
+        };
+        Instant::earliest([self.standing.poll_timeout(), list])
+    }
+
+    fn note(&mut self, text: impl Into<String>) {
+        self.said.push_back(Said::Note(text.into()));
+    }
+
+    fn ends(&mut self, end: End) {
+        self.end.get_or_insert(end);
+    }
+
+    /// Takes in what the link knows.
+    pub(super) fn look(&mut self, view: &View<'_>) {
+        let shows = self.shown.as_ref().is_some_and(Shown::is_told);
+        let sight = Sight {
+            now: view.now,
+            connection: view.connection,
+            platform: view.platform,
+            shows,
+        };
+        for turn in self.standing.look(sight) {
+            match turn {
+                Turn::Say(connection, text) => {
+                    self.said.push_back(Said::Standing(connection, text));
+                }
+                Turn::Wake => self.acts.push_back(Act::Wake),
+                Turn::EndsAsleep => self.ends(End::Code(exit::ASLEEP)),
+                Turn::Ends(why) => self.ends(End::Failed(why)),
+            }
+        }
+        let generation = view.connection.map_or(0, |connection| connection.generation);
+        if std::mem::replace(&mut self.generation, generation) != generation {
+            // A host that comes back from an older copy numbers anew.
+            self.caused = Seq::ZERO;
+        }
+        self.pick(view);
+        if let Some(state) = view.thread {
+            self.see(state);
+        }
         self.rule();
-        changes
+        self.send();
+    }
+
+    fn pick(&mut self, view: &View<'_>) {
+        let (Some(connection), Some(lists), Some((wanted, since))) =
+            (view.connection, view.lists, &mut self.wanted)
+        else {
+            return;
+        };
+        let since = *since.get_or_insert(view.now);
+        let kept_will_do = self.screen && self.interactive;
+        let search = Search { wanted, kept_will_do, name: &self.name, since };
+        match search.pick(view.now, connection, lists) {
+            Ok(Picked::Thread(thread)) => self.show(thread),
+            Ok(Picked::Later) => {}
+            Ok(Picked::Page) => self.acts.push_back(Act::LoadSettled),
+            Err(error) => self.ends(End::Failed(format!("{error:#}"))),
+        }
+    }
+
+    /// Shows this thread from now on.
+    fn show(&mut self, thread: ThreadId) {
+        self.wanted = None;
+        self.shown = Some(Shown::new(thread, self.screen && self.interactive));
+        self.ruled.clear();
+        self.interrupted = None;
+        self.acts.push_back(Act::Show(thread));
+        let dropped = self.outbox.drop_unsent(|call| matches!(call, Call::ThreadPrompt(_)));
+        if dropped > 0 {
+            self.note("what was asked for and not sent yet is dropped, but for prompts");
+        }
+    }
+
+    /// The thread cannot be looked at.
+    pub(super) fn handle_not_shown(&mut self, failure: &Failure) {
+        self.ends(End::Failed(one_line(&failure.detail, REASON_MAX)));
+    }
+
+    fn see(&mut self, state: &ThreadState) {
+        let Some(shown) = &mut self.shown else { return };
+        let (was_told, mut changes) = (shown.is_told(), Vec::new());
+        shown.look(state, &mut changes);
+        let late = shown.look_earlier(state, &mut changes);
+        let gone = shown.is_gone();
+        let refused = shown.error().filter(|error| error.class() == FailureClass::Blocked);
+        let refused = refused.map(|error| one_line(&error.detail, REASON_MAX));
+        let thread = shown.thread();
+        if !changes.is_empty() {
+            self.said.push_back(Said::Changes(changes));
+        }
+        if let Some(why) = late {
+            self.note(format!("what is earlier cannot be had: {}", one_line(&why, REASON_MAX)));
+        }
+        if gone && !was_told {
+            self.ends(End::Failed(format!("there is no thread {thread}")));
+        } else if gone {
+            let left = if self.options.until_idle { exit::NOT_COMPLETED } else { exit::DONE };
+            self.ends(End::Code(left));
+        }
+        if let Some(why) = refused {
+            self.ends(End::Failed(why));
+        }
     }
 
     /// Answers whatever waits, where a rule says how. Each permission once, also if the host does
     /// not take the answer.
     fn rule(&mut self) {
         let Some(approve) = self.options.approve else { return };
-        let following = &self.following;
-        self.ruled.retain(|request| following.is_pending(*request));
-        for pending in following.pending() {
+        let Some(shown) = self.shown.as_ref().filter(|shown| shown.is_live()) else { return };
+        self.ruled.retain(|request| shown.is_pending(*request));
+        for pending in shown.pending() {
             if self.ruled.contains(&pending.request) {
                 continue;
             }
             if let Some(option) = approve.choose(&pending.options) {
-                let answer = answer_of(following, pending.request, option.id.clone(), None);
-                // Where there is no room it is tried again with the next item.
+                let answer = answer_of(shown, pending.request, option.id.clone(), None);
+                // Where there is no room it is tried again with the next look.
                 if self.outbox.put(answer).is_err() {
                     return;
                 }
@@ -120,153 +318,144 @@ impl Session {
         }
     }
 
-    /// Takes in what a person does.
-    pub(super) fn handle_input(
+    /// Sends what can be sent. Nothing but prompts until it is known how the thread stands: what has
+    /// lost its purpose meanwhile is not sent.
+    fn send(&mut self) {
+        if !self.standing.is_connected() {
+            return;
+        }
+        let shown = self.shown.as_ref().filter(|shown| shown.is_live());
+        if let Some(shown) = shown {
+            self.outbox.drop_unsent(|call| has_purpose(shown, call));
+        }
+        let live = shown.is_some();
+        let may = |call: &Call| live || matches!(call, Call::ThreadPrompt(_));
+        while let Some((sending, call)) = self.outbox.send_next(may) {
+            self.acts.push_back(Act::Call(sending, Box::new(call)));
+        }
+    }
+
+    /// A call was answered, or is not going to be.
+    pub(super) fn handle_answered(
         &mut self,
-        input: Input,
-        now: Instant,
-        fresh: impl FnOnce() -> ClientId,
-    ) -> Reaction {
-        match input {
-            Input::Line(line) => self.typed(&line, fresh),
-            Input::End => Reaction::Leave(exit::DONE),
-            Input::Interrupt => self.interrupt(now),
-        }
-    }
-
-    fn typed(&mut self, line: &str, fresh: impl FnOnce() -> ClientId) -> Reaction {
-        let thread = self.following.thread();
-        let call = match Typed::read(line, !self.following.pending().is_empty()) {
-            Typed::Nothing => return Reaction::Nothing,
-            Typed::Prompt(text) => {
-                Call::ThreadPrompt(ThreadPrompt { thread, prompt: Prompt::text(fresh(), text) })
-            }
-            Typed::Option(number, remember) => {
-                let Some(oldest) = self.following.pending().first() else {
-                    return Reaction::Nothing;
-                };
-                let request = oldest.request;
-                let answers = |call: &Call| matches!(call, Call::ThreadAnswer(answer) if answer.request == request);
-                if self.outbox.any(answers) {
-                    return Reaction::Note("that is answered already, and on its way".to_owned());
-                }
-                let option = number.checked_sub(1).and_then(|place| oldest.options.get(place));
-                let Some(option) = option else {
-                    let most = oldest.options.len();
-                    return Reaction::Note(format!("answer with a number from 1 to {most}"));
-                };
-                let remember = remember.then_some(Remember::Thread);
-                answer_of(&self.following, request, option.id.clone(), remember)
-            }
-        };
-        self.put(call)
-    }
-
-    fn put(&mut self, call: Call) -> Reaction {
-        match self.outbox.put(call) {
-            Ok(()) => Reaction::Nothing,
-            Err(Full) => {
-                Reaction::Note("too much waits for the host; that was not taken".to_owned())
-            }
-        }
-    }
-
-    fn interrupt(&mut self, now: Instant) -> Reaction {
-        let again = self.interrupted.is_some_and(|last| now.duration_since(last) < TWICE);
-        if again || !self.interactive {
-            return Reaction::Leave(exit::INTERRUPTED);
-        }
-        self.interrupted = Some(now);
-        let Some(turn) = self.following.running() else {
-            return Reaction::Note("nothing runs; press Ctrl-C again to leave".to_owned());
-        };
-        let (thread, turn) = (self.following.thread(), Some(turn));
-        let cancel = Call::ThreadCancel(ThreadCancel { thread, turn });
-        if !self.outbox.any(|waiting| *waiting == cancel)
-            && let Reaction::Note(full) = self.put(cancel)
-        {
-            return Reaction::Note(full);
-        }
-        Reaction::Note("the turn is cancelled; press Ctrl-C again to leave".to_owned())
-    }
-
-    /// The next call to be sent. Nothing until it is known how the thread stands: what has lost its
-    /// purpose meanwhile is not sent.
-    pub(super) fn next_call(&mut self) -> Option<&Call> {
-        if !self.following.is_synchronized() {
-            return None;
-        }
-        let following = &self.following;
-        self.outbox.drop_unsent(|call| has_purpose(following, call));
-        self.outbox.unsent()
-    }
-
-    /// That call is on its way.
-    pub(super) fn handle_sent(&mut self, id: CallId) {
-        self.outbox.handle_sent(id);
-    }
-
-    /// A call was answered.
-    pub(super) fn handle_answer(
-        &mut self,
-        id: CallId,
-        answer: Result<Option<Taken>, Problem>,
-    ) -> Reaction {
-        if self.outbox.handle_answer(id).is_none() {
-            return Reaction::Nothing;
-        }
-        match answer {
+        sending: Sending,
+        outcome: Result<Value, CallFailure>,
+    ) {
+        let failed = match outcome {
             Ok(taken) => {
-                self.caused = self.caused.max(taken.map_or(Seq::ZERO, |taken| taken.seq));
-                Reaction::Nothing
+                if self.outbox.handle_taken(sending) {
+                    let taken = serde_json::from_value::<Taken>(taken);
+                    self.caused = self.caused.max(taken.map_or(Seq::ZERO, |taken| taken.seq));
+                }
+                return;
             }
-            Err(problem) => {
-                let why = problem.detail.as_deref().unwrap_or(&problem.title);
-                Reaction::Note(format!("not taken: {}", one_line(why, 2_000)))
+            Err(failed) => failed,
+        };
+        let may_have_happened = failed.effect == wakeful_link::session::Effect::Unknown;
+        match self.outbox.handle_missed(sending, failed) {
+            None => {}
+            Some(Missed::Again) => {
+                if may_have_happened {
+                    self.note("the answer to a prompt was lost; it is sent again under its id");
+                }
             }
+            Some(Missed::Refused(_, failure)) => {
+                self.note(format!("not taken: {}", one_line(&failure.detail, REASON_MAX)));
+            }
+            Some(Missed::Unknown(call)) => self.handle_unknown(&call),
         }
     }
 
-    /// The socket is gone.
-    pub(super) fn handle_lost(&mut self) {
-        self.following.handle_lost();
-        self.outbox.handle_lost();
-        self.caused = Seq::ZERO;
+    /// Nobody knows whether a call was taken. It is not repeated: what it was for is looked at anew.
+    fn handle_unknown(&mut self, call: &Call) {
+        if let Call::ThreadAnswer(answer) = call {
+            let ruled = self.ruled.len();
+            self.ruled.retain(|request| *request != answer.request);
+            if ruled == self.ruled.len() {
+                if let Some(shown) = &mut self.shown {
+                    shown.ask_again();
+                }
+                self.note("it is not known whether the answer was taken; if it is asked again, answer again");
+            }
+        } else {
+            self.note(format!(
+                "it is not known whether that was taken, and it is not sent again ({})",
+                call.method()
+            ));
+        }
     }
 
-    /// With which code it ends by itself, if it does now.
-    pub(super) fn finished(&self) -> Option<u8> {
-        if self.following.is_gone() {
-            return Some(if self.options.until_idle { exit::NOT_COMPLETED } else { exit::DONE });
+    /// Answers may have been missed: what is on its way has an unknown outcome.
+    pub(super) fn handle_overlooked(&mut self) {
+        for sending in self.outbox.under_way() {
+            let failure = Failure::new(
+                wakeful_link::FailureReason::Overloaded,
+                "This program was too slow to hear the answer.",
+            );
+            let effect = wakeful_link::session::Effect::Unknown;
+            self.handle_answered(sending, Err(CallFailure { failure, effect }));
         }
-        if !self.options.until_idle || !self.outbox.is_empty() || self.following.seq() < self.caused
-        {
+    }
+
+    /// How it ends, if it does now.
+    pub(super) fn finished(&self) -> Option<End> {
+        if let Some(end) = &self.end {
+            return Some(end.clone());
+        }
+        let shown = self.shown.as_ref()?;
+        if !self.options.until_idle || !self.outbox.is_empty() || shown.seq() < self.caused {
             return None;
         }
-        self.following.idle().map(|outcome| match outcome {
-            None | Some(Outcome::Completed { .. }) => exit::DONE,
+        shown.idle().map(|outcome| match outcome {
+            None | Some(Outcome::Completed { .. }) => End::Code(exit::DONE),
             Some(
                 Outcome::Cancelled { .. } | Outcome::Failed { .. } | Outcome::Cut | Outcome::Other,
-            ) => exit::NOT_COMPLETED,
+            ) => End::Code(exit::NOT_COMPLETED),
+        })
+    }
+
+    /// The connection line, and whether it changes by time alone.
+    pub(super) fn line(
+        &self,
+        now: Instant,
+        clock: Timestamp,
+        connection: Option<&ConnectionState>,
+    ) -> (String, bool) {
+        let shown = self.shown.as_ref();
+        line::line(&Facts {
+            name: &self.name,
+            now,
+            clock,
+            connection,
+            status: shown.map_or(DataStatus::Empty, Shown::status),
+            error: shown.and_then(Shown::error),
+            shows: shown.is_some_and(Shown::is_told),
+            running_since: shown.and_then(Shown::running_since),
+            pending: shown.map_or(0, |shown| shown.pending().len()),
+            queued: shown.map_or(0, |shown| shown.queue().len()),
+            unconfirmed: self.outbox.len(),
         })
     }
 }
 
+/// The threads that `/threads` lists, the newest first.
+pub(super) type Rows = Vec<Arc<ShellRow>>;
+
 fn answer_of(
-    following: &Following,
+    shown: &Shown,
     request: RequestId,
     option: String,
     remember: Option<Remember>,
 ) -> Call {
-    let thread = following.thread();
+    let thread = shown.thread();
     Call::ThreadAnswer(AnswerPermission { thread, request, option, remember })
 }
 
-fn has_purpose(following: &Following, call: &Call) -> bool {
+fn has_purpose(shown: &Shown, call: &Call) -> bool {
     if let Call::ThreadAnswer(answer) = call {
-        following.is_pending(answer.request)
+        shown.is_pending(answer.request)
     } else if let Call::ThreadCancel(cancel) = call {
-        cancel.turn.is_none() || cancel.turn == following.running()
+        cancel.turn.is_none() || cancel.turn == shown.running()
     } else {
         true
     }

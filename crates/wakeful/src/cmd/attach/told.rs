@@ -11,17 +11,6 @@ use wakeful_wire::rpc::{
 
 use super::change::{Change, Place};
 
-/// What of a thread may differ from what was shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Touched {
-    /// Anything.
-    All,
-    /// This item of the newest segment, and the thread's small state.
-    Item(u32),
-    /// The thread's small state.
-    Thread,
-}
-
 /// What has been shown.
 #[derive(Debug, Default)]
 pub(super) struct Told {
@@ -38,6 +27,8 @@ pub(super) struct Told {
     /// The segment that was shown last. The ones before it are done with.
     segment: Option<u32>,
     ended: bool,
+    /// Segments before this one are not shown by themselves.
+    floor: u32,
     /// The number of the first of `items`.
     first: u32,
     items: Vec<ToldItem>,
@@ -76,24 +67,17 @@ struct ToldTool {
 
 impl Told {
     /// What is new in `detail`. Afterwards it counts as shown.
-    pub(super) fn tell(&mut self, detail: &Detail, touched: Touched, out: &mut Vec<Change>) {
+    pub(super) fn tell(&mut self, detail: &Detail, out: &mut Vec<Change>) {
         let thread = &detail.thread;
         if self.created != Some(thread.created) {
-            *self = Self { created: Some(thread.created), ..Self::default() };
+            let created = Some(thread.created);
+            *self = Self { created, floor: self.floor, ..Self::default() };
             let (agent, project) = (thread.agent.clone(), thread.project.clone());
             out.push(Change::Thread { agent, project });
         }
         self.tell_label(thread, out);
         self.tell_queue(thread, out);
-        match touched {
-            Touched::All => self.tell_segments(detail, out),
-            Touched::Item(item) => {
-                if let Some(newest) = detail.page.segments.last() {
-                    self.tell_item(newest, item, out);
-                }
-            }
-            Touched::Thread => {}
-        }
+        self.tell_segments(&detail.page.segments, detail.page.before.is_some(), out);
         self.tell_control(thread, out);
     }
 
@@ -101,7 +85,7 @@ impl Told {
     /// restored holds less than was shown.
     pub(super) fn rewind(&mut self, detail: &Detail, out: &mut Vec<Change>) {
         *self = Self::default();
-        self.tell(detail, Touched::All, &mut Vec::new());
+        self.tell(detail, &mut Vec::new());
         // What waits for an answer is to be seen again.
         self.asked = None;
         out.push(Change::Rewound);
@@ -146,8 +130,28 @@ impl Told {
         }
     }
 
-    fn tell_segments(&mut self, detail: &Detail, out: &mut Vec<Change>) {
-        for segment in &detail.page.segments {
+    /// Tells segments by themselves, apart from whatever else was shown.
+    pub(super) fn past(segments: &[Segment], out: &mut Vec<Change>) {
+        Self::default().tell_segments(segments, false, out);
+    }
+
+    /// Segments before this one are not shown, where nothing was yet.
+    pub(super) const fn begin_at(&mut self, segment: u32) {
+        self.floor = segment;
+    }
+
+    /// What waits for an answer is to be told again.
+    pub(super) const fn ask_again(&mut self) {
+        self.asked = None;
+    }
+
+    /// Whether nothing was shown.
+    pub(super) const fn is_new(&self) -> bool {
+        self.created.is_none()
+    }
+
+    fn tell_segments(&mut self, segments: &[Segment], more: bool, out: &mut Vec<Change>) {
+        for segment in segments.iter().filter(|segment| segment.number >= self.floor) {
             match self.segment {
                 Some(told) if segment.number < told => continue,
                 Some(told) if segment.number == told => {
@@ -160,7 +164,10 @@ impl Told {
                 told => {
                     let gap = match told {
                         Some(told) => segment.number > told + 1 || segment.skipped > 0,
-                        None => detail.page.before.is_some() || segment.skipped > 0,
+                        None => {
+                            let first = segments.first().map(|first| first.number);
+                            more || segment.skipped > 0 || first != Some(segment.number)
+                        }
                     };
                     if gap {
                         out.push(Change::LeftOut);

@@ -7,7 +7,7 @@ use std::{
 
 use wakeful_wire::{
     Timestamp,
-    rpc::{OlderSettled, ShellRow, ThreadId},
+    rpc::{ShellRow, ThreadId},
 };
 
 use super::{
@@ -19,13 +19,9 @@ use crate::output;
 /// The most characters of a title that are shown.
 const TITLE_MAX: usize = 56;
 
-/// The table and, where settled threads were left out, a line that says how many. Subagents stand
-/// indented below the thread that they belong to.
-pub(super) fn table(
-    rows: &[Arc<ShellRow>],
-    older: Option<&OlderSettled>,
-    now: Timestamp,
-) -> String {
+/// The table and, where some of the `settled` threads are not among the rows, a line that says how
+/// many. Subagents stand indented below the thread that they belong to.
+pub(super) fn table(rows: &[Arc<ShellRow>], settled: u64, now: Timestamp) -> String {
     let length = short::length(rows.iter().map(|row| row.id));
     let cells: Vec<[String; 5]> = arranged(rows)
         .into_iter()
@@ -43,16 +39,17 @@ pub(super) fn table(
     if cells.is_empty() {
         text.push_str("no threads\n");
     }
-    match not_shown(rows, older) {
+    match not_shown(rows, settled) {
         0 => {}
-        1 => text.push_str("1 older settled thread is not shown (--all shows it)\n"),
-        many => text
-            .push_str(&format!("{many} older settled threads are not shown (--all shows them)\n")),
+        1 => text.push_str("1 older settled thread is not shown (--settled lists it)\n"),
+        many => text.push_str(&format!(
+            "{many} older settled threads are not shown (--settled lists them)\n"
+        )),
     }
     text
 }
 
-fn title(row: &ShellRow) -> String {
+pub(super) fn title(row: &ShellRow) -> String {
     let title = row.title.as_deref().map(str::trim).filter(|title| !title.is_empty());
     let title = title.unwrap_or("untitled");
     if title.chars().count() <= TITLE_MAX {
@@ -62,14 +59,10 @@ fn title(row: &ShellRow) -> String {
     format!("{}…", kept.trim_end())
 }
 
-/// How many settled threads are older than the cut and not among the rows.
-fn not_shown(rows: &[Arc<ShellRow>], older: Option<&OlderSettled>) -> u64 {
-    let Some(OlderSettled { cut: Some(cut), counts }) = older else { return 0 };
-    let all: u64 = counts.values().map(|count| u64::from(*count)).sum();
-    let kept = rows
-        .iter()
-        .filter(|row| row.parent.is_none() && row.settled.is_some_and(|settled| settled.at < *cut));
-    all.saturating_sub(kept.count() as u64)
+/// How many settled threads are not among the rows.
+fn not_shown(rows: &[Arc<ShellRow>], settled: u64) -> u64 {
+    let kept = rows.iter().filter(|row| row.parent.is_none() && row.settled.is_some());
+    settled.saturating_sub(kept.count() as u64)
 }
 
 /// Rows in the order in which they are shown, each with its depth: what is put aside last, pinned
@@ -168,13 +161,10 @@ mod tests {
         kept.settled = Some(Settled { at: Timestamp(9), by: Default::default() });
         kept.title = Some(format!("{}\u{1b}[2J", "long ".repeat(40)));
         let rows = [Arc::new(kept), Arc::new(row(2))];
-        let counts = BTreeMap::from([(String::new(), 3), ("web".to_owned(), 1)]);
-        let older = OlderSettled { cut: Some(Timestamp(10)), counts };
-        let text = table(&rows, Some(&older), NOW);
+        let text = table(&rows, 4, NOW);
         assert!(text.contains("\n3 older settled threads are not shown"), "{text}");
         assert!(text.contains("untitled") && text.contains('…') && !text.contains('\u{1b}'));
-        let uncut = OlderSettled { cut: None, ..older };
-        assert!(!table(&rows, Some(&uncut), NOW).contains("not shown"));
-        assert_eq!(table(&[], None, NOW), "no threads\n");
+        assert!(!table(&rows, 1, NOW).contains("not shown"));
+        assert_eq!(table(&[], 0, NOW), "no threads\n");
     }
 }
