@@ -9,7 +9,7 @@ import test from "node:test";
 import { Person, appears, launch } from "./support/browser.js";
 import { TOOLS, required } from "./support/place.js";
 import { Platform } from "./support/platform.js";
-import { until } from "./support/waiting.js";
+import { PATIENCE, until } from "./support/waiting.js";
 
 /** Keeps what a window asked a surface for, and what it was answered. */
 class Asked {
@@ -97,7 +97,8 @@ test("OpenCode's page works on its host, and its forgotten tab does not wake it"
   const made = await ada.ask("POST", `/api/proxy/${ada.env}/session`, {});
   assert.equal(made.status, 200, made.text);
   const asked = new Asked(page, host);
-  const socket = page.waitForEvent("websocket");
+  // Until then there is much to load.
+  const socket = page.waitForEvent("websocket", { timeout: 3 * PATIENCE });
   await page.goto(`${host}/server/${Buffer.from(host).toString("base64url")}/session/${made.json.id}`);
   await page.getByText("Ask anything").waitFor();
   await until("its event stream is open", () => asked.all("/global/event").length > 0);

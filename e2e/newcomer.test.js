@@ -156,21 +156,30 @@ test("everything basic works without script", { timeout }, async (t) => {
   await page.getByRole("link", { name: "Open the dashboard" }).click();
   await page.locator('.phase[data-phase="ready"]').waitFor();
 
-  /** Loads the page again until it says so, beginning when the form that was sent has answered. */
+  /**
+   * Sends a form and waits for the page that answers it. It stands at the same address, so the sign of
+   * it is that one more page has loaded; whoever went on before might break the sending off.
+   */
+  const send = async (button) => {
+    await page.waitForLoadState("load");
+    const answered = page.waitForEvent("load");
+    await page.getByRole("button", { name: button }).click();
+    await answered;
+    assert.equal(page.url(), ada.environmentPage);
+  };
+  /** Loads the page again until it says so. */
   const says = (phase) =>
     until(`the page says ${phase}`, async () => {
-      await page.waitForLoadState("load");
       await page.goto(ada.environmentPage);
       return (await page.locator(`.phase[data-phase="${phase}"]`).count()) > 0;
     });
-  await page.getByRole("button", { name: "Put to sleep" }).click();
+  await send("Put to sleep");
   await says("suspended");
-  await page.getByRole("button", { name: "Wake" }).click();
+  await send("Wake");
   await says("starting");
   go();
   await says("ready");
-  await page.getByRole("button", { name: "Extend" }).click();
-  await page.waitForURL(ada.environmentPage);
+  await send("Extend");
 
   // A variable, and a project, and its way out and back.
   await page.getByLabel("Name").fill("GREETING");
@@ -273,8 +282,13 @@ test("whoever signs out is out everywhere, and others never get in", { timeout }
   await dashboard.goto(`${platform.origin}/projects`);
   await dashboard.getByRole("button", { name: "Sign out" }).click();
   await dashboard.waitForURL(`${platform.origin}/login`);
-  await page.reload();
-  await page.waitForURL((url) => url.origin === platform.origin && url.pathname === "/login");
+  // The gateway hears of it a moment later, and long before it would have asked again by itself.
+  const isOut = async () => {
+    await page.reload();
+    const { origin, pathname } = new URL(page.url());
+    return origin === platform.origin && pathname === "/login";
+  };
+  await until("the app leads to the sign-in page", isOut, 15_000);
   // Signing in leads back to where it was wanted, over a new ticket.
   await page.getByLabel("Name").fill("ada");
   await page.getByLabel("Password").fill(PASSWORD);

@@ -120,7 +120,7 @@ export class Platform {
       // A clean stop takes its sandboxes down; whatever outlives it is killed.
       this.#child.kill("SIGTERM");
       try {
-        await until("the platform ends", () => this.#child.exitCode !== null, 20_000);
+        await until("the platform ends", () => this.#child.exitCode !== null);
       } finally {
         this.#killAll();
         process.removeListener("exit", this.#killAll);

@@ -11,7 +11,7 @@ use std::{
 
 use rustix::net::{
     self, AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
-    SocketAddrUnix, SocketFlags, SocketType, sockopt,
+    SendFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt,
 };
 use tokio::{
     io::Interest,
@@ -73,11 +73,11 @@ async fn tcp(address: SocketAddr) -> Result<Dialed, DialError> {
 }
 
 async fn broker(socket: &Path, secret: &str, surface: &SurfaceName) -> Result<Dialed, DialError> {
-    let control = connect(socket).await.map_err(DialError::Io)?;
     let ask = Ask { secret: secret.to_owned(), ask: AskKind::Dial { surface: surface.clone() } };
     let mut line = serde_json::to_vec(&ask).map_err(|error| DialError::Io(error.into()))?;
     line.push(b'\n');
-    send(&control, &line).await.map_err(DialError::Io)?;
+    let (control, said) = connect(socket, &line).await.map_err(DialError::Io)?;
+    send(&control, &line[said..]).await.map_err(DialError::Io)?;
     let (reply, descriptor) = receive(&control).await?;
     match (reply, descriptor) {
         (Reply::Done, Some(descriptor)) => adopt(descriptor),
@@ -89,9 +89,13 @@ async fn broker(socket: &Path, secret: &str, surface: &SurfaceName) -> Result<Di
     }
 }
 
-/// Connects to a control socket. A full backlog means that many ask at once, not that nobody
-/// answers, so it is tried again until the caller's deadline.
-async fn connect(path: &Path) -> io::Result<UnixStream> {
+/// Connects to a control socket and says `line`, or as much of it as there is room for, which is
+/// returned as well. A full backlog means that many ask at once, not that nobody answers, so it is
+/// tried again until the caller's deadline.
+///
+/// Connecting and speaking are one step, with no wait between them: `envd` drives out who is silent
+/// when many connect, and of a herd on one core all would have connected before the first one spoke.
+async fn connect(path: &Path, line: &[u8]) -> io::Result<(UnixStream, usize)> {
     let address = SocketAddrUnix::new(path)?;
     let mut pause = BACKLOG_PAUSE.0;
     loop {
@@ -102,7 +106,14 @@ async fn connect(path: &Path) -> io::Result<UnixStream> {
             None,
         )?;
         match net::connect(&socket, &address) {
-            Ok(()) => return UnixStream::from_std(socket.into()),
+            Ok(()) => {
+                let said = match net::send(&socket, line, SendFlags::NOSIGNAL) {
+                    Ok(said) => said,
+                    Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => 0,
+                    Err(errno) => return Err(errno.into()),
+                };
+                return Ok((UnixStream::from_std(socket.into())?, said));
+            }
             Err(rustix::io::Errno::AGAIN) => {
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(BACKLOG_PAUSE.1);
@@ -214,7 +225,8 @@ mod tests {
         thread::JoinHandle,
     };
 
-    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
+    use futures::FutureExt as _;
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
@@ -333,7 +345,7 @@ mod tests {
         let first = std::os::unix::net::UnixStream::connect(&path).unwrap();
         let waiting = tokio::spawn({
             let path = path.clone();
-            async move { connect(&path).await }
+            async move { connect(&path, b"").await }
         });
         for _ in 0..5 {
             tokio::time::sleep(BACKLOG_PAUSE.0).await;
@@ -342,6 +354,25 @@ mod tests {
         drop(listener.accept().unwrap());
         waiting.await.unwrap().unwrap();
         drop(first);
+    }
+
+    /// A socket that is silent after it was accepted may be driven out.
+    #[tokio::test]
+    async fn a_connection_has_spoken_before_anybody_else_gets_a_turn() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("envd.sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        let mut asking = Box::pin(ask(path));
+        assert!(asking.as_mut().now_or_never().is_none(), "nothing is answered yet");
+        let (stream, _) = listener.accept().unwrap();
+        stream.set_nonblocking(true).unwrap();
+        let mut line = String::new();
+        BufReader::new(&stream).read_line(&mut line).expect("the line is there");
+        let said: Ask = serde_json::from_str(&line).unwrap();
+        assert_eq!(said.ask, AskKind::Dial { surface: SurfaceName::app() });
+        reply(&stream, &Reply::Refused(Refusal::NotReady), &[]);
+        let result = asking.await;
+        assert!(matches!(result, Err(DialError::Refused(Refusal::NotReady))), "{result:?}");
     }
 
     #[tokio::test]

@@ -159,10 +159,12 @@ impl Engine {
     /// When the store cannot be read.
     pub async fn deleted(&self, owner: &UserName) -> Result<Vec<DeletedProject>, EngineError> {
         let store = &self.inner.parts.store;
+        // Those whose sandbox is still being taken down have no tombstone yet, and get one as their
+        // rows go. Looked for in this order, each is found at least once.
+        let projects = store.projects(owner).await?;
         let mut deleted: Vec<_> = store.tombstones(owner).await?.iter().map(deleted_view).collect();
-        // Those whose sandbox is still being taken down have no tombstone yet.
-        for (row, environments) in store.projects(owner).await? {
-            if !is_live(&environments) {
+        for (row, environments) in projects {
+            if !is_live(&environments) && deleted.iter().all(|buried| buried.id != row.id) {
                 deleted.insert(0, self.dying_view(&row));
             }
         }

@@ -10,6 +10,8 @@ use std::{
 };
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
+use tokio::task::AbortHandle;
 use wakeful_lifecycle::{
     Command, FreshSandbox, Intent, Policy, StartFault,
     port::{Store, StoreError},
@@ -66,6 +68,7 @@ struct World {
     workspaces: Arc<MemoryWorkspaces>,
     time: Arc<TestTime>,
     store: Arc<dyn Store>,
+    running: Mutex<Option<AbortHandle>>,
     _dir: Option<tempfile::TempDir>,
 }
 
@@ -92,18 +95,22 @@ impl World {
         let workspaces = Arc::new(MemoryWorkspaces::new());
         let time = Arc::new(TestTime(AtomicU64::new(T0)));
         let engine = build(&store, &driver, &workspaces, &time);
-        Self { engine, driver, workspaces, time, store, _dir: dir }
+        Self { engine, driver, workspaces, time, store, running: Mutex::default(), _dir: dir }
     }
 
     /// The platform's process is gone with everything in memory, and another one starts.
     fn restart(&mut self) {
+        if let Some(running) = self.running.lock().take() {
+            running.abort();
+        }
         self.engine = build(&self.store, &self.driver, &self.workspaces, &self.time);
         self.run();
     }
 
     fn run(&self) {
         let engine = self.engine.clone();
-        tokio::spawn(async move { engine.run().await });
+        let running = tokio::spawn(async move { engine.run().await });
+        *self.running.lock() = Some(running.abort_handle());
     }
 
     fn advance(&self, duration: Duration) {

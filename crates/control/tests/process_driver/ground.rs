@@ -93,14 +93,15 @@ impl Ground {
 
     pub(crate) fn of(surfaces: serde_json::Value) -> Self {
         let dir = tempfile::Builder::new().prefix("wk").tempdir_in("/tmp").unwrap();
-        fs::create_dir(dir.path().join("w")).unwrap();
         let template = serde_json::from_value(serde_json::json!({ "surfaces": surfaces })).unwrap();
         let sandbox = SandboxRef {
             env: wakeful_wire::EnvId::from_uuid(uuid::Uuid::new_v4()),
             uid: wakeful_wire::SandboxUid::from_uuid(uuid::Uuid::new_v4()),
             secret: Secret(uuid::Uuid::new_v4().to_string()),
         };
-        Self { dir, template, sandbox }
+        let ground = Self { dir, template, sandbox };
+        fs::create_dir_all(ground.workspace()).unwrap();
+        ground
     }
 
     pub(crate) fn driver(&self) -> ProcessDriver {
@@ -125,9 +126,11 @@ impl Ground {
     }
 
     pub(crate) fn launch_of(&self, sandbox: SandboxRef) -> Launch {
+        let workspace = self.workspace_of(sandbox.env);
+        fs::create_dir_all(&workspace).unwrap();
         Launch {
             sandbox,
-            workspace: self.workspace(),
+            workspace,
             template: self.template.clone(),
             variables: BTreeMap::new(),
             basic_password: "password".to_owned(),
@@ -152,8 +155,14 @@ impl Ground {
         }
     }
 
+    /// Of the environment of [`Self::sandbox`].
     pub(crate) fn workspace(&self) -> PathBuf {
-        self.dir.path().join("w")
+        self.workspace_of(self.sandbox.env)
+    }
+
+    /// Each environment has its own: two would take the log of threads from one another.
+    fn workspace_of(&self, env: wakeful_wire::EnvId) -> PathBuf {
+        self.dir.path().join("w").join(env.to_string())
     }
 
     /// How many run directories there are.

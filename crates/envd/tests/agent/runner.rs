@@ -179,7 +179,7 @@ async fn two_threads_work_at_once_and_a_third_waits_for_its_place() {
     for name in ["one", "two"] {
         crate::fixture::eventually(name, || place.workspace().join(name).exists()).await;
     }
-    assert!(host.threads.thread(three).unwrap().turn.is_some(), "its turn has begun");
+    host.until(three, |thread| thread.turn.is_some()).await;
     // Which keeps the environment awake, too.
     crate::fixture::eventually("three leases", || host.held.now.load(Ordering::SeqCst) == 3).await;
     assert!(!place.workspace().join("three").exists(), "but it waits");

@@ -1,5 +1,7 @@
 //! The built-in agent that runs commands in a real terminal.
 
+use std::time::Duration;
+
 use wakeful_envd::{
     agent::{Agent, AgentLimits, Order},
     thread::command::AgentUpdate,
@@ -119,9 +121,13 @@ async fn a_cancel_interrupts_then_terminates_then_kills() {
     ];
     for (command, shown, obeyed) in table {
         let place = Place::new();
-        // Whoever obeys the first signal is given the time that it takes.
-        let patient = AgentLimits { cancel_grace: PATIENCE, ..quick() };
-        let limits = if shown == "INT" { patient } else { quick() };
+        // Whoever obeys a signal is given the time that it takes. The second comes after half of it.
+        let patient = |cancel_grace| AgentLimits { cancel_grace, ..quick() };
+        let limits = match shown {
+            "INT" => patient(PATIENCE),
+            "TERM" => patient(Duration::from_secs(6)),
+            _ => quick(),
+        };
         let mut talk = Talk::open(&place.shell_within(limits), opening(None));
         let turn = talk.begin(command).await;
         while !talk.output().contains("ready") {

@@ -141,11 +141,12 @@ async fn a_host_ends_in_time_although_a_client_takes_nothing() {
 
 #[tokio::test]
 async fn a_silent_client_is_closed_and_one_that_answers_pings_is_not() {
-    let place = Place::with(Duration::from_millis(300), FeedLimits::default()).await;
+    let place = Place::with(Duration::from_millis(600), FeedLimits::default()).await;
     let silent = place.client(WIDE).await;
     let mut listening = place.client(WIDE).await;
     let mut beats = 0;
-    while beats < 8 {
+    // Silence is told after three.
+    while beats < 5 {
         match listening.frame().await {
             ServerFrame::Heartbeat { head } => {
                 assert_eq!(head, place.threads.cursor());

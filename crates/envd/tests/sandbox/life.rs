@@ -36,13 +36,13 @@ fn a_program_that_ignores_sigterm_is_killed_after_the_grace() {
     sandbox.written("ready");
     let pid = sandbox.status().surfaces["app"].pid.unwrap().cast_signed();
     let begun = std::time::Instant::now();
-    sandbox.ask(AskKind::Stop { grace_ms: 400 });
+    sandbox.ask(AskKind::Stop { grace_ms: 3_000 });
     // Asked of nothing new while it goes down.
     sandbox.written("told");
     assert!(lives(pid), "it has its grace");
     assert_eq!(sandbox.dial("app").unwrap_err(), Refusal::Stopping);
     assert_eq!(sandbox.wait_end(), Some(0));
-    assert!(begun.elapsed() >= Duration::from_millis(400));
+    assert!(begun.elapsed() >= Duration::from_secs(3));
     assert!(!lives(pid));
     // It was killed by the stop, not by the end of an `envd` that gave up on it.
     assert!(sandbox.log("envd.log").contains("stopped after"));

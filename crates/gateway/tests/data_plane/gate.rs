@@ -1,7 +1,11 @@
 //! The gate at work: holding, herds, failures, drains (`design.md`, "Gate"; `cases.md`, C23).
 
-use std::time::Duration;
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    time::Duration,
+};
 
+use rustix::net::{AddressFamily, SocketType};
 use wakeful_wire::{
     Phase,
     gate::{FailureKind, GateState, LeaseKind, Upstream},
@@ -159,7 +163,7 @@ async fn a_herd_asks_once_a_second_and_everybody_is_served() {
 async fn whoever_asked_first_may_leave_without_ending_the_question() {
     let raw = Raw::ok().await;
     let served = asleep(&raw);
-    served.control.delay_ensures(Duration::from_millis(300));
+    served.control.hold_ensures(true);
     let host = served.app(env(1));
     let mut first = Client::connect(served.address).await;
     first.send(request("GET /", &host, &[TOKEN])).await;
@@ -170,10 +174,10 @@ async fn whoever_asked_first_may_leave_without_ending_the_question() {
     drop(first);
     until("the first has left", || served.metric("wakeful_held_requests") == 1).await;
     assert_eq!(served.control.ensures_of(1), 1);
-    served.control.delay_ensures(Duration::ZERO);
     served.control.change(1, |env| {
         (env.state, env.phase, env.on_intent) = (GateState::Ready, Phase::Ready, None);
     });
+    served.control.hold_ensures(false);
     assert_eq!(soon(second.answer_to("GET")).await.unwrap().text(), "ok");
     assert_eq!(served.control.ensures_of(1), 1, "the first one's question was enough");
 }
@@ -278,11 +282,12 @@ async fn a_deletion_ends_every_wait_with_410_and_is_a_404_from_then_on() {
 async fn who_came_before_a_deletion_gets_410_also_when_nothing_was_answered_yet() {
     let raw = Raw::ok().await;
     let served = asleep(&raw);
-    served.control.delay_ensures(Duration::from_millis(300));
+    served.control.hold_ensures(true);
     let mut client = Client::connect(served.address).await;
     client.send(request("GET /", &served.app(env(1)), &[TOKEN])).await;
     until("the question is put", || served.control.ensures_of(1) == 1).await;
     served.control.delete(1);
+    served.control.hold_ensures(false);
     let answer = soon(client.answer_to("GET")).await.unwrap();
     assert_eq!((answer.status, answer.code().as_str()), (410, "gone"));
 }
@@ -411,11 +416,10 @@ async fn a_connection_to_one_sandbox_never_carries_anothers_request() {
 #[tokio::test]
 async fn a_dead_program_is_reported_and_the_request_asks_again() {
     let raw = Raw::ok().await;
-    // Nobody listens there.
-    let gone = {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        listener.local_addr().unwrap()
-    };
+    // Nobody listens there, and nobody else can.
+    let taken = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    rustix::net::bind(&taken, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
+    let gone = SocketAddr::try_from(rustix::net::getsockname(&taken).unwrap()).unwrap();
     let control = Control::ready(1, &Upstream::Tcp { address: gone, basic: None });
     let served = Served::start(control);
     let host = served.app(env(1));
@@ -554,13 +558,16 @@ async fn visits_reach_the_clock_by_aggregates() {
         config.keepalive_interval = Duration::from_millis(100);
     });
     let host = served.app(env(1));
+    let start = tokio::time::Instant::now();
     for _ in 0..50 {
         ask(served.address, "GET /", &host, &[TOKEN]).await;
     }
     until("they are reported", || served.control.activity().iter().any(|report| report.touch))
         .await;
     let reports = served.control.activity();
-    assert!(reports.len() < 20, "{}", reports.len());
+    // One each interval, however many come.
+    let ticks = start.elapsed().as_millis() / 100 + 1;
+    assert!(reports.len() as u128 <= ticks, "{} in {ticks} intervals", reports.len());
     assert!(reports.iter().all(|report| {
         report.kind == LeaseKind::Request && report.env == env(1) && report.expires_ms == 250
     }));
@@ -610,6 +617,7 @@ async fn those_who_fail_together_share_one_report() {
         }
     });
     let clients = futures::future::join_all(all).await;
+    let start = tokio::time::Instant::now();
     // The last bytes of each request make its script end, in the middle of its answer.
     for mut client in clients {
         client.send("end").await;
@@ -621,7 +629,9 @@ async fn those_who_fail_together_share_one_report() {
     })
     .await;
     let reports = served.control.failures().len();
-    assert!((1..=3).contains(&reports), "{reports}");
+    // One is good for a second.
+    let seconds = usize::try_from(start.elapsed().as_secs()).unwrap();
+    assert!((1..=2 + seconds).contains(&reports), "{reports} in {seconds} s");
 }
 
 #[tokio::test]

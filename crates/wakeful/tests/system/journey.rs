@@ -86,8 +86,14 @@ fn a_page_load_of_a_sleeping_environment_wakes_it_and_what_was_written_is_there(
 fn an_owner_wakes_suspends_restarts_extends_and_asks_why_by_the_api() {
     let platform = Setup::default().up();
     let user = platform.sign_up_ready("ada");
-    let first = platform.environment(&user, user.env);
-    assert!(first.surfaces.iter().any(|surface| surface.name.as_str() == "app" && surface.ready));
+    // Of its surfaces it is told a moment after they have made it ready.
+    let first = until("its app is told as ready", || {
+        let environment = platform.environment(&user, user.env);
+        assert_eq!(environment.phase, Phase::Ready);
+        let mut surfaces = environment.surfaces.iter();
+        let ready = surfaces.any(|surface| surface.name.as_str() == "app" && surface.ready);
+        ready.then_some(environment)
+    });
 
     let restarted = platform.order(&user, "restart?wait_ms=30000");
     assert_eq!(restarted.phase, Phase::Ready);
@@ -230,7 +236,8 @@ fn what_a_program_wrote_is_in_its_log_also_after_it_fell_asleep() {
     let user = platform.sign_up_ready("ada");
     let target = format!("/api/environments/{}/logs?surface=app", user.env);
     let log = || platform.call(&user, "GET", &target).send().expect(200).text();
-    assert!(log().contains("the program has begun"), "{}", log());
+    // A program may answer before what it wrote has been taken from it.
+    until("its first line is in the log", || log().contains("the program has begun").then_some(()));
     platform.suspend(&user);
     assert!(log().contains("the program has begun"), "{}", log());
 }

@@ -99,9 +99,10 @@ fn a_kept_prompt_outlives_a_kill_of_the_platform_at_any_moment() {
 
 #[test]
 fn a_running_turn_keeps_its_environment_awake_and_its_end_lets_it_sleep() {
-    let setup = Setup { idle_agent: "1s", idle_app: "500ms", ..Setup::default() };
+    let setup = Setup { idle_agent: "2s", idle_app: "500ms", ..Setup::default() };
     let platform = setup.up();
-    let user = platform.sign_up_asleep("ada");
+    let user = platform.sign_up("ada");
+    platform.suspend(&user);
     post(&platform, &user, &client(1), WAITING).send().expect(202);
     until("the turn runs", || (count(&platform, &user, "log", "began") > 0).then_some(()));
     let leases = until("the turn holds", || {

@@ -3,12 +3,14 @@
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
-    time::Duration,
 };
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use tokio::{sync::broadcast, time::Instant};
+use tokio::{
+    sync::{broadcast, watch},
+    time::Instant,
+};
 use uuid::Uuid;
 use wakeful_gateway::control::{ControlPlane, SurfaceSession, Unavailable};
 use wakeful_wire::{
@@ -67,7 +69,6 @@ struct State {
     envs: HashMap<EnvId, Env>,
     restart: bool,
     down: bool,
-    ensure_delay: Duration,
     spent: bool,
     ensures: Vec<(Instant, EnsureRequest)>,
     failures: Vec<FailureReport>,
@@ -79,11 +80,17 @@ struct State {
 pub(crate) struct Control {
     state: Mutex<State>,
     events: broadcast::Sender<GateEvent>,
+    /// Whether questions of the gate are left open.
+    holds: watch::Sender<bool>,
 }
 
 impl Control {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self { state: Mutex::default(), events: broadcast::channel(1024).0 })
+        Arc::new(Self {
+            state: Mutex::default(),
+            events: broadcast::channel(1024).0,
+            holds: watch::Sender::new(false),
+        })
     }
 
     /// Alice's environment, ready, with the surfaces that are named.
@@ -204,8 +211,9 @@ impl Control {
         self.state.lock().down = down;
     }
 
-    pub(crate) fn delay_ensures(&self, delay: Duration) {
-        self.state.lock().ensure_delay = delay;
+    /// Takes the gate's questions and answers none, or answers all again.
+    pub(crate) fn hold_ensures(&self, hold: bool) {
+        self.holds.send_replace(hold);
     }
 
     pub(crate) fn ensures(&self) -> Vec<(Instant, EnsureRequest)> {
@@ -276,14 +284,10 @@ impl ControlPlane for Control {
     }
 
     async fn ensure(&self, request: EnsureRequest) -> Result<EnsureAnswer, Unavailable> {
-        let delay = {
-            let mut state = self.up()?;
-            state.ensures.push((Instant::now(), request.clone()));
-            state.ensure_delay
-        };
-        if !delay.is_zero() {
-            tokio::time::sleep(delay).await;
-        }
+        self.up()?.ensures.push((Instant::now(), request.clone()));
+        let mut holds = self.holds.subscribe();
+        // Fails only when this is dropped.
+        drop(holds.wait_for(|holds| !holds).await);
         let mut state = self.up()?;
         let Some(env) = state.envs.get_mut(&request.env) else {
             return Ok(EnsureAnswer {

@@ -122,17 +122,21 @@ fn a_call() -> Call {
     })
 }
 
-/// Waits until the sandbox is ready, woken by hints.
+/// Waits until the sandbox is ready, woken by hints: by a look, and by what is glanced at as well,
+/// which may be a moment behind.
 ///
 /// # Panics
 /// When it is gone, or not ready within half a minute.
 pub async fn wait_ready(driver: &dyn Driver, sandbox: &SandboxRef) {
+    let is_ready = |seen| match seen {
+        Seen::Present(present) => present.ready,
+        Seen::Unknown => false,
+        Seen::Absent => panic!("the sandbox is gone"),
+    };
     let ready = async {
         loop {
-            match driver.observe(sandbox).await {
-                Seen::Present(present) if present.ready => return,
-                Seen::Present(_) | Seen::Unknown => {}
-                Seen::Absent => panic!("the sandbox is gone"),
+            if is_ready(driver.observe(sandbox).await) && is_ready(driver.glance(sandbox)) {
+                return;
             }
             // A hint may be lost, so the wait for it is bounded.
             let _hint = tokio::time::timeout(Duration::from_millis(200), driver.next_hint()).await;

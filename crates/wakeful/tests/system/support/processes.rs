@@ -50,6 +50,11 @@ fn look(pid: u32, data: &Path) -> Option<Process> {
     }
     let command = fs::read(proc.join("cmdline")).unwrap_or_default();
     let command = String::from_utf8_lossy(&command).replace('\0', " ").trim().to_owned();
+    if command.is_empty() {
+        // It has given its memory back, and with it everything that marks it: it runs no more, and
+        // is only not yet taken apart.
+        return None;
+    }
     Some(Process { pid, sandbox: variable(MARKER), command })
 }
 
