@@ -6,6 +6,8 @@
 #[cfg(target_os = "linux")]
 mod network;
 #[cfg(target_os = "linux")]
+mod readable;
+#[cfg(target_os = "linux")]
 mod suspension;
 
 use std::time::Duration;

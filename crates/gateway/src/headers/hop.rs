@@ -1,6 +1,17 @@
 //! What ends at this hop, and what a visitor may not state.
 
 use http::{HeaderMap, HeaderName, header};
+use wakeful_wire::{host::HOST_HEADER, rpc::KNOWN_HEADER};
+
+/// Whose the headers are on the other side of the gateway.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Peer {
+    /// A program, which may state nothing in Wakeful's name.
+    Program,
+    /// The environment server. What it and its clients tell each other goes through: a client, what
+    /// it knows the host by; the host, who it is.
+    Server,
+}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
@@ -10,7 +21,7 @@ pub(super) enum Direction {
 
 /// Takes away what ends at this hop: the fields of RFC 9110 §7.6.1, those that `Connection` names,
 /// and on requests everything by which a visitor could state who or where they are.
-pub(super) fn strip(headers: &mut HeaderMap, direction: Direction) {
+pub(super) fn strip(headers: &mut HeaderMap, direction: Direction, peer: Peer) {
     // What is named in `Connection`, except what the gateway itself is answerable for.
     let mut named: Vec<HeaderName> = Vec::new();
     for line in headers.get_all(header::CONNECTION) {
@@ -26,9 +37,21 @@ pub(super) fn strip(headers: &mut HeaderMap, direction: Direction) {
     for name in named.drain(..) {
         headers.remove(name);
     }
-    named.extend(headers.keys().filter(|name| ends_here(name.as_str(), direction)).cloned());
+    let ends = |name: &&HeaderName| {
+        let passes = peer == Peer::Server && name.as_str() == told(direction);
+        !passes && ends_here(name.as_str(), direction)
+    };
+    named.extend(headers.keys().filter(ends).cloned());
     for name in named {
         headers.remove(name);
+    }
+}
+
+/// What an environment server and its clients tell each other in Wakeful's name.
+const fn told(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Request => KNOWN_HEADER,
+        Direction::Response => HOST_HEADER,
     }
 }
 

@@ -10,7 +10,7 @@ use wakeful_wire::{
 };
 
 use super::{
-    hop::{Direction, strip},
+    hop::{Direction, Peer, strip},
     set, set_cookie,
 };
 use crate::admit;
@@ -62,7 +62,8 @@ pub fn seen_host<'a>(cx: &RequestContext<'a>) -> &'a str {
 
 /// Rewrites a request's headers into what the program is to see.
 pub fn prepare_request(headers: &mut HeaderMap, cx: &RequestContext<'_>) {
-    strip(headers, Direction::Request);
+    let peer = if cx.declared.is_none() { Peer::Server } else { Peer::Program };
+    strip(headers, Direction::Request, peer);
     filter_cookies(headers);
     let env_host = cx.surface.as_str() == "host";
     let passes_authorization = env_host || cx.surface.as_str() == "app";

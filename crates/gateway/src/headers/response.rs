@@ -7,7 +7,7 @@ use wakeful_wire::{
 };
 
 use super::{
-    hop::{Direction, strip},
+    hop::{Direction, Peer, strip},
     location::{self, Upstreams},
     set, set_cookie,
 };
@@ -68,7 +68,8 @@ const WHOLE_ORIGIN: [&str; 10] = [
 /// Rewrites an answer's headers into what the visitor is to see. A 101 keeps its upgrade.
 pub fn prepare_response(status: StatusCode, headers: &mut HeaderMap, cx: &ResponseContext<'_>) {
     let switches = status == StatusCode::SWITCHING_PROTOCOLS && intent::is_websocket(headers);
-    strip(headers, Direction::Response);
+    let peer = if cx.declared.is_none() { Peer::Server } else { Peer::Program };
+    strip(headers, Direction::Response, peer);
     if switches {
         headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
         headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));

@@ -234,6 +234,9 @@ fn the_environment_server_sees_what_was_sent_to_it() {
         ("wakeful-public-address", "http://evil.example/api/host/x"),
         ("wakeful_public-address", "http://evil.example/api/host/x"),
         ("connection", "wakeful-public-address"),
+        ("wakeful-known", "tag"),
+        ("wakeful_known", "tag"),
+        ("wakeful-host", "another"),
     ]);
     let cx = RequestContext {
         hosts: &hosts,
@@ -253,6 +256,10 @@ fn the_environment_server_sees_what_was_sent_to_it() {
     assert_eq!(all(&seen, "x-forwarded-for"), ["192.0.2.7"]);
     assert!(!seen.contains_key("x-wakeful-token"));
     assert!(!seen.contains_key("x-wakeful-user"));
+    assert_eq!(all(&seen, "wakeful-known"), ["tag"]);
+    for other in ["wakeful_known", "wakeful-host"] {
+        assert!(!seen.contains_key(other), "{other}");
+    }
     let stated = "http://wakeful.localhost:7878/api/host/x";
     assert_eq!(all(&seen, "wakeful-public-address"), [stated]);
     assert!(!seen.contains_key("wakeful_public-address"));
@@ -264,11 +271,12 @@ fn the_environment_server_sees_what_was_sent_to_it() {
 }
 
 #[test]
-fn only_the_environment_server_is_told_its_public_address() {
+fn only_the_environment_server_is_told_its_public_address_and_what_it_is_known_by() {
     let mut setup = app();
     setup.prefix = Some("/u/alice");
-    let seen = setup.prepare(&[("wakeful-public-address", "http://evil.example")]);
-    assert!(!seen.contains_key("wakeful-public-address"));
+    let lines = [("wakeful-public-address", "http://evil.example"), ("wakeful-known", "tag")];
+    let seen = setup.prepare(&lines);
+    assert!(!seen.contains_key("wakeful-public-address") && !seen.contains_key("wakeful-known"));
 }
 
 #[test]
@@ -285,12 +293,17 @@ fn the_environment_server_sets_no_cookie_and_shows_no_page() {
             ("dpop-nonce", "n"),
             ("etag", "\"1\""),
             ("cache-control", "no-store"),
+            ("wakeful-host", "0199f0a0-7b5c-7c3e-9d2f-000000000001"),
+            ("wakeful-phase", "failed"),
+            ("wakeful-known", "tag"),
         ],
     );
-    assert!(!seen.contains_key("set-cookie"));
+    for lost in ["set-cookie", "wakeful-phase", "wakeful-known"] {
+        assert!(!seen.contains_key(lost), "{lost}");
+    }
     assert_eq!(all(&seen, "content-security-policy"), ["default-src 'none'", "sandbox"]);
     assert_eq!(all(&seen, "x-content-type-options"), ["nosniff"]);
-    for kept in ["www-authenticate", "dpop-nonce", "etag", "cache-control"] {
+    for kept in ["www-authenticate", "dpop-nonce", "etag", "cache-control", "wakeful-host"] {
         assert!(seen.contains_key(kept), "{kept}");
     }
 }
@@ -356,6 +369,7 @@ fn an_answer_loses_its_hop_and_what_it_names() {
                 ("proxy-authenticate", "Basic"),
                 ("upgrade", "h2c"),
                 ("wakeful-phase", "failed"),
+                ("wakeful-host", "0199f0a0-7b5c-7c3e-9d2f-000000000001"),
                 ("cache-control", "no-transform"),
             ],
         );

@@ -306,11 +306,11 @@ fn restarts_of_the_platform_do_not_extend_a_clock() {
 
 #[test]
 fn what_ran_out_while_the_platform_was_down_sleeps_at_the_first_look() {
-    let platform = Setup { idle_agent: "1s", idle_app: "1s", ..Setup::default() }.up();
-    let user = platform.sign_up_ready("ada");
+    let platform = Setup { idle_agent: "3s", idle_app: "3s", ..Setup::default() }.up();
+    let user = platform.sign_up("ada");
     let pid = platform.pid(&user);
     platform.kill_9();
-    stays("alive while nobody looks", Duration::from_millis(1_500), || lives(pid));
+    stays("alive while nobody looks", Duration::from_millis(3_500), || lives(pid));
     platform.start(&[]);
     platform.await_phase(&user, user.env, Phase::Suspended);
     nothing_is_left(&platform);

@@ -11,7 +11,10 @@ use rustix::{
 };
 use tokio::io::{Interest, unix::AsyncFd};
 
-use super::message::{Message, Table, messages};
+use super::{
+    super::readable::readable,
+    message::{Message, Table, messages},
+};
 
 /// Changes of devices, of addresses and of routes, these of both families.
 const CHANGES: u32 = 0x001 | 0x010 | 0x040 | 0x100 | 0x400;
@@ -53,8 +56,7 @@ impl RoutingSocket {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
         bind(&socket, &SocketAddrNetlink::new(0, groups))?;
-        let socket = AsyncFd::register_with_interest(socket, Interest::READABLE)?;
-        Ok(Self { socket, part: vec![0; PART_MAX] })
+        Ok(Self { socket: readable(socket)?, part: vec![0; PART_MAX] })
     }
 
     /// Waits for a change that may be of interest. Nothing is lost if this is dropped meanwhile.

@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use self::gap::Sample;
-use super::Signal;
+use super::{Signal, readable::readable};
 
 /// How long between two looks.
 const TICK: Duration = Duration::from_secs(5);
@@ -56,7 +56,7 @@ impl Timer {
     fn new() -> io::Result<Self> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let timer = timerfd_create(TimerfdClockId::Boottime, flags)?;
-        AsyncFd::register_with_interest(timer, Interest::READABLE).map(Self)
+        readable(timer).map(Self)
     }
 
     async fn wait(&self, time: Duration) -> io::Result<()> {

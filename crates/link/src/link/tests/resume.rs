@@ -137,7 +137,7 @@ fn a_thread_that_is_deleted_while_nobody_is_connected_is_gone_for_good() {
     world.pass(Duration::from_secs(600));
     assert_eq!(world.link.thread(host, thread(1)).unwrap().status, DataStatus::Deleted);
     let counts = &world.host(host).counts;
-    assert_eq!(counts.thread_snapshots + counts.thread_resumes, 1, "it is not asked for again");
+    assert_eq!(counts.thread_snapshots + counts.thread_resumes, 2, "it is asked for once more");
     assert_eq!(world.link.shell(host).unwrap().list.as_ref().unwrap().rows().count(), 0);
     assert!(world.store.threads.is_empty());
 }
@@ -173,7 +173,7 @@ fn going_back_to_a_thread_within_five_minutes_needs_no_snapshot() {
     world.create(host, thread(1));
     world.start(None);
     world.until_live(host);
-    let mut look = |world: &mut World, away: u64| {
+    let look = |world: &mut World, away: u64| {
         let consumer = world.act(|link, now| link.mount(now, host, thread(1))).unwrap();
         world.pass(Duration::from_secs(1));
         world.check_all_is_shown(host);

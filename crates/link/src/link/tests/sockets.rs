@@ -54,8 +54,8 @@ fn there_is_one_socket_and_one_subscription_per_topic_whatever_people_do() {
     for round in 0..10 {
         world.restart(host, 0);
         world.text(host, thread(1), "while it was away");
-        world.pass_ms(1);
-        world.run_until(|world| world.is_live(host));
+        world.run_until(|world| !world.is_live(host));
+        world.until_live(host);
         world.pass(Duration::from_secs(5));
         world.check_all_is_shown(host);
         assert_eq!(world.host(host).sockets.len(), 1, "round {round}");

@@ -1,318 +1,325 @@
-//! The loop: connects, subscribes, reads, and comes back after whatever breaks.
+//! The loop: lets the session look at what the link knows, does what it says, and shows it.
+//!
+//! When to connect, and what is current, is not decided here: that is the link's.
 
-use std::{future::Future, time::Duration};
+use std::{collections::HashMap, time::Duration};
 
-use serde_json::Value;
+use anyhow::bail;
 use tokio::{
-    sync::mpsc,
-    time::{Instant, sleep_until},
+    sync::{
+        broadcast::{Receiver, error::RecvError},
+        mpsc,
+    },
+    time::{Instant as Moment, sleep_until, timeout},
 };
-use wakeful_wire::rpc::{Call, CallId, ClientId, ServerFrame, ThreadItem};
+use wakeful_client::{clock, runtime::Client};
+use wakeful_link::{
+    Change, Failure, Link, boundary::Token, platform::PlatformState, settled::PageState,
+    threads::ConsumerId,
+};
+use wakeful_wire::{
+    HostId,
+    rpc::{ClientId, ThreadId},
+};
 
 use super::{
-    super::backoff::Backoff,
-    exit,
-    screen::{Connection, Screen, Sink},
-    session::{Input, Reaction, Session},
+    bar::{self, Bar},
+    outbox::Sending,
+    pick::Lists,
+    program::Program,
+    screen::{Screen, Sink},
+    session::{Act, End, Input, Moment as At, Rows, Said, Session, View},
 };
-use crate::host::{Ended, HostClient, HostError, HostSocket};
 
-/// No pause between two tries is longer.
-const PAUSE_MAX: Duration = Duration::from_secs(30);
-
-/// Closed: the environment goes to sleep.
-const SUSPENDING: u16 = 4503;
-/// Closed: the session was revoked.
-const REVOKED: u16 = 4411;
-/// Closed: the access token is too old; another one can be had.
-const EXPIRED: u16 = 4412;
-
-/// A host as the loop needs it.
-pub(super) trait Host {
-    /// Its sockets.
-    type Socket: Socket;
-    /// Opens one, after its hello.
-    async fn connect(&self, wake: bool) -> Result<Self::Socket, HostError>;
-}
-
-/// A socket as the loop needs it.
-pub(super) trait Socket {
-    /// Sends a call.
-    async fn request(&mut self, call: &Call) -> Result<CallId, Ended>;
-    /// The next frame. Dropping the future loses nothing.
-    async fn next(&mut self) -> Result<ServerFrame, Ended>;
-    /// Closes it.
-    async fn close(self);
-}
-
-impl Host for HostClient {
-    type Socket = HostSocket;
-
-    async fn connect(&self, wake: bool) -> Result<HostSocket, HostError> {
-        Self::connect(self, wake).await
-    }
-}
-
-impl Socket for HostSocket {
-    async fn request(&mut self, call: &Call) -> Result<CallId, Ended> {
-        Self::request(self, call).await
-    }
-
-    async fn next(&mut self) -> Result<ServerFrame, Ended> {
-        Self::next(self).await
-    }
-
-    async fn close(self) {
-        Self::close(self).await;
-    }
-}
+/// What is new is shown at most this often, so that a fast stream is written in few pieces.
+const SHOWN_EVERY: Duration = Duration::from_millis(25);
+/// How often a line that changes by time is drawn.
+const TICK: Duration = Duration::from_secs(1);
 
 /// What the loop works with.
 #[derive(Debug)]
-pub(super) struct Follow<'a, S, C, R> {
+pub(super) struct Follow<'a, S, C> {
+    /// What knows the host.
+    pub(super) client: &'a Client,
+    /// The host.
+    pub(super) host: HostId,
     /// Decides.
     pub(super) session: Session,
     /// Prints.
     pub(super) screen: Screen<S>,
+    /// The bottom row of the terminal; nothing where there is no terminal.
+    pub(super) bar: Option<Bar>,
     /// What a person does.
     pub(super) inputs: &'a mut mpsc::Receiver<Input>,
     /// Draws the ids of prompts.
     pub(super) fresh: C,
-    /// A number between 0 and 1.
-    pub(super) chance: R,
 }
 
-/// How a socket, or the try to open one, ended.
-enum Over {
-    /// `attach` ends with this exit code.
-    Leave(u8),
-    /// The environment sleeps or goes to sleep.
-    Asleep,
-    /// Another socket is needed at once.
-    Renew,
-    /// It broke off.
-    Lost(String),
+/// What is under way.
+#[derive(Debug, Default)]
+struct UnderWay {
+    /// Who looks at the shown thread.
+    consumer: Option<ConsumerId>,
+    calls: HashMap<Token, Sending>,
+    program: Program,
 }
 
-impl From<Ended> for Over {
-    fn from(ended: Ended) -> Self {
-        match ended.code {
-            Some(SUSPENDING) => Self::Asleep,
-            Some(EXPIRED) => Self::Renew,
-            Some(_) | None => Self::Lost(ended.to_string()),
-        }
-    }
+/// Why the loop goes on.
+enum Woken {
+    Changed(Result<Change, RecvError>),
+    Input(Input),
+    Time,
 }
 
-impl<S, C, R> Follow<'_, S, C, R>
+impl<S, C> Follow<'_, S, C>
 where
     S: Sink,
     C: FnMut() -> ClientId,
-    R: FnMut() -> f64,
 {
     /// Follows until there is a reason to end; returns the exit code.
     ///
     /// # Errors
-    /// The host cannot be reached at the first try, refuses, has revoked the session, says what
-    /// cannot be read; or standard output is closed.
-    pub(super) async fn run<H: Host>(mut self, host: &H) -> anyhow::Result<u8> {
-        let mut backoff = Backoff::endless(PAUSE_MAX);
-        let mut was_connected = false;
-        loop {
-            let over = match self.connect(host).await? {
-                Ok(mut socket) => {
-                    was_connected = true;
-                    self.screen.connection(Connection::Connected)?;
-                    let over = self.serve(&mut socket, &mut backoff).await;
-                    let leaves = !matches!(over, Ok(Over::Lost(_) | Over::Asleep));
-                    if leaves {
-                        socket.close().await;
-                    }
-                    over?
-                }
-                Err(Opening::Leave(code)) => Over::Leave(code),
-                Err(Opening::Failed(error)) => over_of(error, was_connected)?,
-            };
-            self.session.handle_lost();
-            self.screen.close()?;
-            let pause = backoff.pause((self.chance)()).unwrap_or(PAUSE_MAX);
-            let seconds = pause.as_secs_f64();
-            match over {
-                Over::Leave(code) => return Ok(code),
-                Over::Asleep => {
-                    self.screen.connection(Connection::Asleep)?;
-                    if !self.session.options().wake {
-                        self.screen.note("asleep (`--wake` wakes it)")?;
-                        return Ok(exit::ASLEEP);
-                    }
-                    self.screen.note(&format!("asleep, waking it in {seconds:.1} s"))?;
-                }
-                // Not without end: a host that renews nothing is as good as gone.
-                Over::Renew => self.screen.connection(Connection::Lost)?,
-                Over::Lost(why) => {
-                    self.screen.connection(Connection::Lost)?;
-                    let text = format!("connection lost, trying again in {seconds:.1} s ({why})");
-                    self.screen.note(&text)?;
-                }
-            }
-            if let Some(code) = self.wait(sleep_until(Instant::now() + pause)).await?.err() {
-                return Ok(code);
-            }
+    /// The host cannot be reached at the first try or cannot be entered, there is no such thread, or
+    /// standard output is closed.
+    pub(super) async fn run(mut self) -> anyhow::Result<u8> {
+        let mut changes = self.client.changes();
+        let mut under_way = UnderWay::default();
+        self.fit()?;
+        let ended = self.follow(&mut changes, &mut under_way).await;
+        let closed = self.screen.close();
+        self.give_row_back()?;
+        match ended? {
+            End::Code(code) => closed.map(|()| code),
+            End::Failed(why) => bail!(why),
         }
     }
 
-    /// Waits for something and takes what a person does meanwhile. The inner error: the person
-    /// leaves, with this exit code.
-    async fn wait<F: Future>(&mut self, what: F) -> anyhow::Result<Result<F::Output, u8>> {
-        tokio::pin!(what);
-        loop {
-            let input = tokio::select! {
-                output = &mut what => return Ok(Ok(output)),
-                input = next(self.inputs) => input,
-            };
-            if let Some(code) = self.input(input)? {
-                return Ok(Err(code));
-            }
-        }
-    }
-
-    async fn connect<H: Host>(&mut self, host: &H) -> anyhow::Result<Result<H::Socket, Opening>> {
-        let wake = self.session.options().wake;
-        Ok(match self.wait(host.connect(wake)).await? {
-            Ok(opened) => opened.map_err(Opening::Failed),
-            Err(code) => Err(Opening::Leave(code)),
-        })
-    }
-
-    /// Takes what a person does; the exit code if it ends.
-    fn input(&mut self, input: Input) -> anyhow::Result<Option<u8>> {
-        let reaction = self.session.handle_input(input, Instant::now(), &mut self.fresh);
-        self.react(reaction)
-    }
-
-    fn react(&mut self, reaction: Reaction) -> anyhow::Result<Option<u8>> {
-        match reaction {
-            Reaction::Nothing => Ok(None),
-            Reaction::Note(text) => self.screen.note(&text).map(|()| None),
-            Reaction::Leave(code) => self.screen.close().map(|()| Some(code)),
-        }
-    }
-
-    /// Follows on one socket, to its end.
-    async fn serve<K: Socket>(
+    async fn follow(
         &mut self,
-        socket: &mut K,
-        backoff: &mut Backoff,
-    ) -> anyhow::Result<Over> {
-        let subscription = match socket.request(&self.session.subscribe()).await {
-            Ok(subscription) => subscription,
-            Err(ended) => return over(ended),
-        };
+        changes: &mut Receiver<Change>,
+        under_way: &mut UnderWay,
+    ) -> anyhow::Result<End> {
         loop {
-            while let Some(call) = self.session.next_call() {
-                match socket.request(call).await {
-                    Ok(id) => self.session.handle_sent(id),
-                    Err(ended) => return over(ended),
+            self.look(under_way)?;
+            let moves = self.show()?;
+            if let Some(end) = self.session.finished() {
+                return Ok(end);
+            }
+            if self.act(under_way) {
+                continue;
+            }
+            let shown = Moment::now();
+            let woken = self.wait(changes, moves).await;
+            let mut more = !matches!(woken, Woken::Time);
+            self.take(woken, under_way)?;
+            // What comes close together is looked at together.
+            while more {
+                let next = timeout_left(shown, changes).await;
+                more = next.is_some();
+                if let Some(change) = next {
+                    self.take(Woken::Changed(change), under_way)?;
                 }
-            }
-            if let Some(code) = self.session.finished() {
-                self.screen.close()?;
-                return Ok(Over::Leave(code));
-            }
-            let frame = tokio::select! {
-                frame = socket.next() => frame,
-                input = next(self.inputs) => {
-                    if let Some(code) = self.input(input)? {
-                        return Ok(Over::Leave(code));
-                    }
-                    continue;
-                }
-            };
-            let frame = match frame {
-                Ok(frame) => frame,
-                Err(ended) => return over(ended),
-            };
-            if let Some(over) = self.frame(subscription, frame)? {
-                return Ok(over);
-            }
-            if self.session.following().is_synchronized() {
-                backoff.reset();
             }
         }
     }
 
-    /// Takes in a frame.
-    fn frame(&mut self, subscription: CallId, frame: ServerFrame) -> anyhow::Result<Option<Over>> {
-        let reaction = match frame {
-            ServerFrame::Item { id, item } if id == subscription => {
-                self.item(item)?;
-                Reaction::Nothing
+    async fn wait(&mut self, changes: &mut Receiver<Change>, moves: bool) -> Woken {
+        let due = self.client.with(|_, now| {
+            let at = self.session.poll_timeout();
+            at.map(|at| now.until(at).max(Duration::from_millis(1)))
+        });
+        let tick = moves.then_some(TICK);
+        let until = due.into_iter().chain(tick).min();
+        let timer = async {
+            match until {
+                Some(until) => sleep_until(Moment::now() + until).await,
+                None => std::future::pending().await,
             }
-            ServerFrame::End { id } if id == subscription => {
-                let ended = "the host ended the stream".to_owned();
-                return Ok(self.session.finished().is_none().then_some(Over::Lost(ended)));
-            }
-            ServerFrame::Error { id, problem } if id == subscription => {
-                let error = HostError::from(problem);
-                return over_of(error, true).map(Some);
-            }
-            ServerFrame::Response { id, result } => {
-                self.session.handle_answer(id, Ok(serde_json::from_value(result).ok()))
-            }
-            ServerFrame::Error { id, problem } => self.session.handle_answer(id, Err(problem)),
-            ServerFrame::Item { .. }
-            | ServerFrame::End { .. }
-            | ServerFrame::Hello(_)
-            | ServerFrame::HelloAgain(_)
-            | ServerFrame::Config { .. }
-            | ServerFrame::Alive { .. }
-            | ServerFrame::Heartbeat { .. }
-            | ServerFrame::Unknown => Reaction::Nothing,
         };
-        Ok(self.react(reaction)?.map(Over::Leave))
+        tokio::select! {
+            change = changes.recv() => Woken::Changed(change),
+            input = next(self.inputs) => Woken::Input(input),
+            () = timer => Woken::Time,
+        }
     }
 
-    fn item(&mut self, item: Value) -> anyhow::Result<()> {
-        let item: ThreadItem =
-            serde_json::from_value(item).map_err(|error| HostError::Garbled(error.to_string()))?;
-        self.screen.item(self.session.following(), &item)?;
-        let changes = self.session.handle_item(item);
-        self.screen.changes(&changes)
+    fn take(&mut self, woken: Woken, under_way: &mut UnderWay) -> anyhow::Result<()> {
+        match woken {
+            Woken::Changed(Ok(Change::Answered { token, outcome, .. })) => {
+                if let Some(sending) = under_way.calls.remove(&token) {
+                    self.session.handle_answered(sending, outcome);
+                }
+            }
+            Woken::Changed(Err(RecvError::Lagged(_))) => {
+                under_way.calls.clear();
+                self.session.handle_overlooked();
+            }
+            Woken::Changed(Err(RecvError::Closed)) => bail!("the client ended"),
+            // The rest is read from the link, whatever it was that changed.
+            Woken::Changed(Ok(_)) | Woken::Time => {}
+            Woken::Input(Input::Resized) => self.fit()?,
+            Woken::Input(input) => self.input(input),
+        }
+        Ok(())
+    }
+
+    fn input(&mut self, input: Input) {
+        let (host, session) = (self.host, &mut self.session);
+        let fresh = (self.fresh)();
+        self.client.with(|link, now| {
+            let shell = link.shell(host);
+            let list = shell.and_then(|shell| shell.list.as_ref());
+            let rows: Rows = list.map_or_else(Vec::new, |list| list.rows().cloned().collect());
+            let thread = session.thread().and_then(|thread| link.thread(host, thread));
+            let at = At { now, clock: clock::now(), fresh, rows, thread };
+            session.handle_input(input, at);
+        });
+    }
+
+    /// Lets the session look at what the link knows.
+    fn look(&mut self, under_way: &mut UnderWay) -> anyhow::Result<()> {
+        let host = self.host;
+        let Self { client, session, screen, .. } = self;
+        let programs = screen.is_for_programs();
+        let lines = client.with(|link, now| {
+            let thread = session.thread();
+            let items = match thread.filter(|_| programs) {
+                Some(thread) => link.take_tapped(host, thread),
+                None => Vec::new(),
+            };
+            let settled: Rows = if session.needs_settled() {
+                let rows = link.shelf().rows.into_iter();
+                rows.filter(|(of, _)| *of == host).map(|(_, row)| row).collect()
+            } else {
+                Vec::new()
+            };
+            let state = thread.and_then(|thread| link.thread(host, thread));
+            let pages = link.settled_pages(host).unwrap_or(&PageState::Closed);
+            let lists = link.shell(host).map(|shell| Lists { shell, settled: &settled, pages });
+            session.look(&View {
+                now,
+                connection: link.connection(host),
+                platform: platform_failure(link),
+                lists,
+                thread: state,
+            });
+            under_way.program.lines(items, state)
+        })?;
+        // A program hears of a connection before what came by it.
+        self.say()?;
+        self.screen.lines(&lines)
+    }
+
+    fn say(&mut self) -> anyhow::Result<()> {
+        while let Some(said) = self.session.poll_said() {
+            match said {
+                Said::Changes(changes) => self.screen.changes(&changes)?,
+                Said::Note(text) => self.screen.note(&text)?,
+                Said::Standing(connection, text) => {
+                    // Where there is a line for it, it is told there.
+                    let text = text.filter(|_| !self.bar.as_ref().is_some_and(Bar::is_there));
+                    self.screen.standing(connection, text.as_deref())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows what there is to show; whether that changes by time alone.
+    fn show(&mut self) -> anyhow::Result<bool> {
+        self.say()?;
+        let Some(bar) = self.bar.as_mut().filter(|bar| bar.is_there()) else { return Ok(false) };
+        let (host, session) = (self.host, &self.session);
+        let (text, moves) =
+            self.client.with(|link, now| session.line(now, clock::now(), link.connection(host)));
+        let drawn = bar.draw(&text);
+        self.screen.raw(&drawn)?;
+        Ok(moves)
+    }
+
+    /// Fits the bottom row to the terminal.
+    fn fit(&mut self) -> anyhow::Result<()> {
+        let Some(bar) = &mut self.bar else { return Ok(()) };
+        let rows = bar::rows();
+        // Setting it up needs a line of its own.
+        self.screen.close()?;
+        let written = bar.resize(rows);
+        self.screen.raw(&written)
+    }
+
+    fn give_row_back(&mut self) -> anyhow::Result<()> {
+        let written = self.bar.as_mut().map(Bar::close).unwrap_or_default();
+        self.screen.raw(&written)
+    }
+
+    /// Does what the session wants; whether that was anything.
+    fn act(&mut self, under_way: &mut UnderWay) -> bool {
+        let (client, host) = (self.client, self.host);
+        let mut acted = false;
+        while let Some(act) = self.session.poll_act() {
+            acted = true;
+            match act {
+                Act::Call(sending, call) => {
+                    let token = client.with(|link, now| link.call(now, host, *call));
+                    match token {
+                        Some(token) => drop(under_way.calls.insert(token, sending)),
+                        None => self.session.handle_overlooked(),
+                    }
+                }
+                Act::Show(thread) => {
+                    if let Err(failure) = self.mount(thread, under_way) {
+                        self.session.handle_not_shown(&failure);
+                    }
+                }
+                Act::LoadSettled => client.with(|link, now| link.load_older_settled(now)),
+                Act::LoadOlder(thread) => {
+                    client.with(|link, now| link.load_older(now, host, thread));
+                }
+                Act::Wake => drop(client.with(|link, now| link.intend(now, host))),
+                Act::Retry => drop(client.with(|link, now| link.retry(now, host))),
+                Act::Active => client.with(|link, now| link.handle_active(now, host)),
+            }
+        }
+        acted
+    }
+
+    /// Looks at a thread, and no longer at the one before.
+    fn mount(&self, thread: ThreadId, under_way: &mut UnderWay) -> Result<(), Failure> {
+        let (host, programs) = (self.host, self.screen.is_for_programs());
+        let before = under_way.consumer.take();
+        let mounted = self.client.with(|link, now| {
+            let mounted = link.mount(now, host, thread);
+            if let Some(before) = before {
+                link.unmount(now, host, before);
+            }
+            if programs {
+                link.tap(host, thread);
+            }
+            mounted
+        });
+        under_way.consumer = Some(mounted?);
+        Ok(())
     }
 }
 
-/// Why there is no socket.
-enum Opening {
-    Leave(u8),
-    Failed(HostError),
+/// Another change that comes before the next look is due.
+async fn timeout_left(
+    shown: Moment,
+    changes: &mut Receiver<Change>,
+) -> Option<Result<Change, RecvError>> {
+    let left = SHOWN_EVERY.checked_sub(shown.elapsed())?;
+    timeout(left, changes.recv()).await.ok()
 }
 
-/// What follows from a socket's end.
-///
-/// # Errors
-/// There is no coming back.
-fn over(ended: Ended) -> anyhow::Result<Over> {
-    if ended.code == Some(REVOKED) {
-        let why = "this session was revoked at the host; attach again, or pair again first";
-        return Err(anyhow::Error::new(ended).context(why));
-    }
-    Ok(ended.into())
-}
-
-/// What follows from an error. Who was never connected is told at once that nothing is there.
-///
-/// # Errors
-/// There is no coming back.
-fn over_of(error: HostError, was_connected: bool) -> anyhow::Result<Over> {
-    match &error {
-        HostError::Unreachable(_) if !was_connected => Err(error.into()),
-        _ if error.is_passing() => Ok(Over::Lost(error.to_string())),
-        HostError::Asleep { .. } => Ok(Over::Asleep),
-        HostError::Unreachable(_)
-        | HostError::Refused(_)
-        | HostError::Garbled(_)
-        | HostError::NotPaired(_) => Err(error.into()),
-    }
+/// What keeps the platforms from saying which environments there are.
+fn platform_failure(link: &Link) -> Option<&Failure> {
+    link.platforms().filter_map(|address| link.platform(address)).find_map(|state| match state {
+        PlatformState::Backoff { last_failure, .. } | PlatformState::Blocked(last_failure) => {
+            Some(last_failure)
+        }
+        PlatformState::Opening { last_failure } => last_failure.as_ref(),
+        PlatformState::Idle | PlatformState::Following | PlatformState::Offline => None,
+    })
 }
 
 /// What a person does next; waits for ever where nobody is.

@@ -1,19 +1,34 @@
-//! `attach`: one thread at a terminal, followed exactly, with what a person says to it.
+//! `attach`: one thread at a time at a terminal, followed exactly, with what a person says to it.
 //!
-//! `state` and `told` derive what is new, `render` makes text of it, `session` decides, and only
-//! `follow` and `terminal` touch the world.
+//! The client runtime keeps the connection and holds the thread; nothing here decides when to
+//! connect.
+//!
+//! | part | what it does |
+//! |---|---|
+//! | `session` | decides what is shown, sent and said, and when it ends |
+//! | `standing`, `line` | how it stands with the host: in passing, and as a line that stays |
+//! | `pick` | which thread |
+//! | `shown`, `told` | what is known of a thread, and what of that is new |
+//! | `outbox` | what the host has not confirmed |
+//! | `render`, `program` | text for people, JSON for programs |
+//! | `follow`, `terminal`, `bar` | the world |
 
 mod answer;
 mod args;
+mod bar;
 mod change;
 mod diff;
 mod follow;
 mod harmless;
+mod line;
 mod outbox;
+mod pick;
+mod program;
 mod render;
 mod screen;
 mod session;
-mod state;
+mod shown;
+mod standing;
 mod terminal;
 #[cfg(test)]
 mod testing;
@@ -23,24 +38,21 @@ mod told;
 
 use std::process::ExitCode;
 
-use anyhow::bail;
 use uuid::Uuid;
-use wakeful_wire::rpc::{ClientId, ShellRow, ShellSnapshot, ThreadId};
+use wakeful_wire::rpc::ClientId;
 
 pub use args::{Approve, AttachArgs};
 
 use self::{
+    bar::Bar,
     follow::Follow,
+    pick::Wanted,
     render::Render,
     screen::{Screen, has_colours},
-    session::Session,
-    state::Following,
+    session::{Session, Setting},
     terminal::Terminal,
 };
-use crate::{
-    host::{HostClient, HostError},
-    output::Output,
-};
+use crate::{connect::Reached, output::Output};
 
 /// How `attach` ends.
 mod exit {
@@ -54,65 +66,47 @@ mod exit {
     pub(super) const INTERRUPTED: u8 = 130;
 }
 
-/// Follows a thread, the newest one where none is given. With `output.json` each item is one JSON
-/// value in a line.
+/// Follows a thread, by its id or the beginning of one; the newest one where none is given. With
+/// `output.json` each item is one JSON value in a line. Ends the runtime.
 ///
 /// Ends with 0 when it is left or the thread is idle (`until_idle`) after a completed turn, 3 when
-/// the environment sleeps and is not to be woken, 4 when it is idle after a turn that did not
-/// complete, 130 by an interrupt.
+/// the environment sleeps and nobody is there to wake it, 4 when it is idle after a turn that did
+/// not complete, 130 by an interrupt.
 ///
 /// # Errors
-/// The host cannot be reached at the first try, refuses, does not know the thread or has none; the
-/// session was revoked; or standard output is closed.
+/// The host cannot be reached at the first try and nothing kept of it can be shown to a person; it
+/// cannot be entered; it does not know the thread or has none; or standard output is closed.
 pub async fn attach(
     output: Output,
-    host: HostClient,
-    thread: Option<ThreadId>,
+    reached: Reached,
+    thread: Option<&str>,
     args: &AttachArgs,
 ) -> anyhow::Result<ExitCode> {
     let mut terminal = Terminal::open(!output.json);
+    let variables = crate::env::snapshot();
     let render = (!output.json).then(|| {
-        let colours = has_colours(terminal.shows, &crate::env::snapshot());
+        let colours = has_colours(terminal.shows, &variables);
         Render::new(colours, terminal.types)
     });
-    let mut screen = Screen::new(output, render);
-    let thread = match thread {
-        Some(thread) => thread,
-        None => match newest(&host, args.wake).await {
-            Ok(thread) => thread,
-            Err(error) if is_asleep(&error) => {
-                screen.connection(screen::Connection::Asleep)?;
-                screen.note("asleep (`--wake` wakes it)")?;
-                return Ok(ExitCode::from(exit::ASLEEP));
-            }
-            Err(error) => return Err(error),
-        },
-    };
-    let session = Session::new(Following::new(thread), *args, terminal.types);
-    let follow = Follow {
-        session,
+    let moves = variables.get("TERM").is_none_or(|term| term != "dumb");
+    let screen = terminal.shows && !output.json;
+    let session = Session::new(Setting {
+        name: reached.name.clone(),
+        wanted: Wanted::read(thread),
+        options: *args,
+        interactive: terminal.types,
         screen,
+    });
+    let follow = Follow {
+        client: &reached.client,
+        host: reached.host,
+        session,
+        screen: Screen::new(output, render),
+        bar: (screen && moves).then(Bar::default),
         inputs: &mut terminal.inputs,
         fresh: || ClientId::from_uuid(Uuid::new_v4()),
-        chance: super::backoff::chance,
     };
-    Ok(ExitCode::from(follow.run(&host).await?))
-}
-
-fn is_asleep(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref::<HostError>(), Some(HostError::Asleep { .. }))
-}
-
-/// The thread in which somebody did something last.
-async fn newest(host: &HostClient, wake: bool) -> anyhow::Result<ThreadId> {
-    let shell: ShellSnapshot = host.get("/shell?families=true&older_settled=true", wake).await?;
-    let rows = shell.rows.iter().map(|row| &**row);
-    let Some(newest) = most_recent(rows) else {
-        bail!("there is no thread yet; `wakeful send {} 'what to do'` begins one", host.label());
-    };
-    Ok(newest)
-}
-
-fn most_recent<'a>(rows: impl Iterator<Item = &'a ShellRow>) -> Option<ThreadId> {
-    rows.max_by_key(|row| (row.active_at, row.id)).map(|row| row.id)
+    let ended = follow.run().await;
+    reached.client.close().await;
+    Ok(ExitCode::from(ended?))
 }

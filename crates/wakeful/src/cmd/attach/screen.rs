@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use wakeful_wire::rpc::ThreadItem;
 
-use super::{change::Change, render::Render, state::Following};
+use super::{change::Change, render::Render};
 use crate::output::Output;
 
 /// Takes what is printed.
@@ -61,15 +60,19 @@ impl<S: Sink> Screen<S> {
         Self { sink, render }
     }
 
-    /// An item that is about to be taken in, for programs: each event once, in order.
-    pub(super) fn item(&mut self, following: &Following, item: &ThreadItem) -> anyhow::Result<()> {
-        if self.render.is_some() {
-            return Ok(());
-        }
-        for line in lines(following, item)? {
-            self.sink.out(&line)?;
-        }
-        Ok(())
+    /// Whether it is for programs.
+    pub(super) const fn is_for_programs(&self) -> bool {
+        self.render.is_none()
+    }
+
+    /// What moves things on a terminal, as it is. The line that is open stays so.
+    pub(super) fn raw(&mut self, text: &str) -> anyhow::Result<()> {
+        if text.is_empty() { Ok(()) } else { self.sink.out(text) }
+    }
+
+    /// Lines for programs, as they are.
+    pub(super) fn lines(&mut self, lines: &[String]) -> anyhow::Result<()> {
+        if lines.is_empty() { Ok(()) } else { self.sink.out(&lines.concat()) }
     }
 
     /// What is new, for people.
@@ -79,10 +82,14 @@ impl<S: Sink> Screen<S> {
         if text.is_empty() { Ok(()) } else { self.sink.out(&text) }
     }
 
-    /// How it stands with the host, for programs.
-    pub(super) fn connection(&mut self, connection: Connection) -> anyhow::Result<()> {
+    /// How it stands with the host: for programs, and in a sentence for people.
+    pub(super) fn standing(
+        &mut self,
+        connection: Connection,
+        text: Option<&str>,
+    ) -> anyhow::Result<()> {
         if self.render.is_some() {
-            return Ok(());
+            return text.map_or(Ok(()), |text| self.note(text));
         }
         let line = json!({ "type": "connection", "state": connection.as_str() });
         self.sink.out(&format!("{line}\n"))
@@ -102,28 +109,6 @@ impl<S: Sink> Screen<S> {
         let rest = self.render.as_mut().map(Render::close).unwrap_or_default();
         if rest.is_empty() { Ok(()) } else { self.sink.out(&rest) }
     }
-}
-
-/// An item in lines of JSON: snapshots, synchronized and deleted as they came, each new event in a
-/// line of its own.
-fn lines(following: &Following, item: &ThreadItem) -> anyhow::Result<Vec<String>> {
-    let mut lines = Vec::new();
-    match item {
-        ThreadItem::Snapshot { .. }
-        | ThreadItem::Synchronized { .. }
-        | ThreadItem::Deleted { .. } => lines.push(serde_json::to_string(item)? + "\n"),
-        ThreadItem::Events { events } => {
-            let mut newest = None;
-            for event in events {
-                if following.is_new(event) && newest < Some(event.seq) {
-                    newest = Some(event.seq);
-                    lines.push(format!("{}\n", json!({ "type": "event", "event": event })));
-                }
-            }
-        }
-        ThreadItem::Resumed { .. } | ThreadItem::Unknown => {}
-    }
-    Ok(lines)
 }
 
 /// Whether text has colours: on a terminal, unless `NO_COLOR` is set to something.

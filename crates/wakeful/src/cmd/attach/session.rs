@@ -6,6 +6,8 @@
 
 mod typed;
 
+pub(super) use typed::Moment;
+
 use std::{collections::VecDeque, sync::Arc};
 
 use serde_json::Value;

@@ -1,8 +1,11 @@
-//! The person at the terminal: lines, the end of lines, interrupts.
+//! The person at the terminal: lines, the end of lines, interrupts, another size.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _};
 
-use tokio::sync::mpsc;
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::mpsc,
+};
 
 use super::session::Input;
 
@@ -33,6 +36,15 @@ impl Terminal {
             let reader = std::thread::Builder::new().name("terminal".to_owned());
             types = reader.spawn(move || read_lines(&sender)).is_ok();
         }
+        let resized = sender.clone();
+        tokio::spawn(async move {
+            let Ok(mut windows) = signal(SignalKind::window_change()) else { return };
+            while windows.recv().await.is_some() {
+                if resized.send(Input::Resized).await.is_err() {
+                    return;
+                }
+            }
+        });
         tokio::spawn(async move {
             while tokio::signal::ctrl_c().await.is_ok() {
                 if sender.send(Input::Interrupt).await.is_err() {

@@ -235,7 +235,7 @@ impl Log {
             Some(held) => {
                 items.push(ShellItem::Resumed { cursor: Cursor { epoch: self.epoch, ..held } });
                 let mut newest = BTreeMap::new();
-                after(held.seq).for_each(|(_, thread, row)| drop(newest.insert(*thread, row)));
+                newest.extend(after(held.seq).map(|(_, thread, row)| (*thread, row)));
                 if let Some((seq, ..)) = after(held.seq).last() {
                     let gone = newest.iter().filter(|(_, row)| row.is_none());
                     items.push(ShellItem::Changes {

@@ -212,7 +212,8 @@ impl World {
                 self.link.handle_opened(now, at, attempt);
             }
             Down::NotOpened(reply) => {
-                line.end = End::Over;
+                // The same attempt may open another one.
+                self.lines.remove(&id);
                 self.trace.not_opened(self.time, name, attempt, &reply);
                 self.link.handle_not_opened(now, at, attempt, &reply);
             }
@@ -279,21 +280,21 @@ impl World {
     }
 
     /// The wires of all open sockets of a host are cut: both ends notice.
-    pub(super) fn cut(&mut self, host: HostId) {
+    pub(in crate::link::tests) fn cut(&mut self, host: HostId) {
         for id in std::mem::take(&mut self.host_mut(host).sockets).into_keys() {
             self.say(id, Down::Closed(None, ""));
         }
     }
 
     /// Nothing gets through on the open sockets of a host any more, and nobody is told.
-    pub(super) fn kill(&mut self, host: HostId) {
+    pub(in crate::link::tests) fn kill(&mut self, host: HostId) {
         for line in self.lines.values_mut().filter(|line| line.host == host) {
             line.dead = true;
         }
     }
 
     /// A session ends before its time.
-    pub(super) fn revoke_all(&mut self, host: HostId) {
+    pub(in crate::link::tests) fn revoke_all(&mut self, host: HostId) {
         let time = self.time;
         let served = self.host_mut(host);
         served.sessions.values_mut().for_each(|session| session.revoked = true);

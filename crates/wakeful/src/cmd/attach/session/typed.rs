@@ -13,10 +13,7 @@ use wakeful_wire::{
 
 use super::{
     super::{
-        super::{
-            short,
-            threads::{ago, state},
-        },
+        super::{short, threads::ago},
         answer::{Command, HELP, Typed},
         args::Approve,
         exit,
@@ -217,7 +214,7 @@ impl Session {
         for (number, row) in (1..).zip(rows.iter().take(LISTED_MAX)) {
             let mark = if Some(row.id) == shown { '*' } else { ' ' };
             let title = one_line(row.title.as_deref().unwrap_or("untitled"), TITLE_MAX);
-            let (id, does) = (short::id(row.id, length), state(row, clock));
+            let (id, does) = (short::id(row.id, length), does(row));
             let when = ago(row.active_at, clock);
             lines.push(format!("{mark}{number:>3}  {id}  {title}  ({does}, {when})"));
         }
@@ -287,6 +284,25 @@ impl Session {
             }
             None => self.note("no such prompt waits; `/queue` lists them"),
         }
+    }
+}
+
+/// What a thread does, in a word or two. What waits for a person comes first.
+const fn does(row: &ShellRow) -> &'static str {
+    if row.pending > 0 {
+        "waits for an answer"
+    } else if row.running_since.is_some() {
+        "working"
+    } else if row.queued > 0 && row.held {
+        "queue held"
+    } else if row.queued > 0 {
+        "queued"
+    } else if row.background {
+        "works in the background"
+    } else if row.settled.is_some() {
+        "settled"
+    } else {
+        "idle"
     }
 }
 
