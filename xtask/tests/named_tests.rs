@@ -1,4 +1,4 @@
-//! Every test that `docs/host-obligations.md` names is there.
+//! Every test that the coverage pages name is there.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,8 +8,21 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Where the named tests are.
-const SOURCES: &[&str] = &["crates/envd/src", "crates/envd/tests"];
+/// Each page, at least how many tests it names, and where these are.
+const PAGES: &[(&str, usize, &[&str])] = &[
+    ("docs/host-obligations.md", 60, &["crates/envd/src", "crates/envd/tests"]),
+    (
+        "docs/seed-coverage.md",
+        150,
+        &[
+            "crates/client/src",
+            "crates/client/tests",
+            "crates/envd/tests",
+            "crates/link/src",
+            "crates/wakeful/tests",
+        ],
+    ),
+];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
@@ -55,16 +68,18 @@ fn all_tests(below: &Path, found: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn every_test_that_the_obligations_name_exists() {
-    let page = fs::read_to_string(root().join("docs/host-obligations.md")).unwrap();
-    let named = named(&page);
-    assert!(named.len() > 60, "the table cannot be read: {named:?}");
-    let mut found = BTreeSet::new();
-    for source in SOURCES {
-        all_tests(&root().join(source), &mut found);
+fn every_test_that_a_coverage_page_names_exists() {
+    for (file, at_least, sources) in PAGES {
+        let page = fs::read_to_string(root().join(file)).unwrap();
+        let named = named(&page);
+        assert!(named.len() > *at_least, "{file}: the tables cannot be read: {named:?}");
+        let mut found = BTreeSet::new();
+        for source in *sources {
+            all_tests(&root().join(source), &mut found);
+        }
+        let missing: Vec<_> = named.iter().filter(|name| !found.contains(**name)).collect();
+        assert!(missing.is_empty(), "{file}: named, but no test: {missing:#?}");
     }
-    let missing: Vec<_> = named.iter().filter(|name| !found.contains(**name)).collect();
-    assert!(missing.is_empty(), "named, but no test: {missing:#?}");
 }
 
 #[test]
