@@ -5,6 +5,7 @@ mod nightly;
 mod setup;
 mod step;
 mod test;
+mod wasm;
 
 use std::{
     path::{Path, PathBuf},
@@ -17,6 +18,7 @@ const USAGE: &str = "\
 cargo xtask setup          install what the tests need; harmless to repeat
 cargo xtask test           everything that must hold: format, lints, licences, tests, documentation
 cargo xtask test --fast    format, lints and the quick tests
+cargo xtask test --page    the tests that run in a browser's page
 cargo xtask docs           write the reference pages anew
 cargo xtask nightly [N]    the properties that find more the longer they run, from their run N on
 cargo xtask ci             setup, then test";
@@ -28,6 +30,7 @@ fn main() -> ExitCode {
         ["setup"] => setup::run(),
         ["test"] => test::run(test::Scope::All),
         ["test", "--fast"] => test::run(test::Scope::Fast),
+        ["test", "--page"] => wasm::test(),
         ["docs"] => docs::run(),
         ["nightly"] => nightly::run(None),
         ["nightly", first] => nightly::run(Some(first)),

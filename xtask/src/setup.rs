@@ -14,6 +14,7 @@ use anyhow::{Context as _, bail};
 use crate::{
     root,
     step::{self, command, find, say},
+    wasm,
 };
 
 /// A program, and the Debian package that brings it.
@@ -27,6 +28,8 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("nginx", "nginx-light"),
     ("node", "nodejs"),
     ("npm", "npm"),
+    ("ip", "iproute2"),
+    ("nft", "nftables"),
 ];
 
 /// Cargo's own tools: the program, the crate, and the version that is installed where it is absent.
@@ -40,6 +43,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     node_tools()?;
     agents()?;
     cargo_tools()?;
+    wasm::setup()?;
     say("\nEverything that the tests need is there.");
     Ok(())
 }
@@ -64,20 +68,22 @@ fn debian_packages() -> anyhow::Result<()> {
     if find("apt-get").is_none() {
         bail!("install the missing programs by your system's own means: {}", packages.join(" "));
     }
-    let is_root = step::output(command("id", &["-u"])).is_some_and(|id| id == "0");
-    let apt = |args: &[&str]| {
-        let mut words = vec![];
-        if !is_root {
-            words.push("sudo");
-        }
-        words.extend(["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]);
-        words.extend(args);
-        step::run(command(words[0], &words[1..]))
-    };
     apt(&["update"])?;
     let mut install = vec!["install", "--yes", "--no-install-recommends"];
     install.extend(packages);
     apt(&install)
+}
+
+/// Runs `apt-get`, by `sudo` where that is needed.
+pub(crate) fn apt(args: &[&str]) -> anyhow::Result<()> {
+    let is_root = step::output(command("id", &["-u"])).is_some_and(|id| id == "0");
+    let mut words = vec![];
+    if !is_root {
+        words.push("sudo");
+    }
+    words.extend(["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]);
+    words.extend(args);
+    step::run(command(words[0], &words[1..]))
 }
 
 /// The system's own Python where there is one: a sandbox may read it, but not one in a home.

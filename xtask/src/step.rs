@@ -1,8 +1,9 @@
 //! Running programs, and saying so.
 
 use std::{
+    fs::File,
     io::Write as _,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     time::{Duration, Instant},
 };
@@ -32,6 +33,13 @@ pub(crate) fn run(mut command: Command) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The same, with what it prints on standard output in a file.
+pub(crate) fn run_into(mut command: Command, file: &Path) -> anyhow::Result<()> {
+    let output = File::create(file).with_context(|| format!("{}", file.display()))?;
+    command.stdout(output);
+    run(command)
+}
+
 /// What a command prints on standard output; `None` where it cannot be run or fails.
 pub(crate) fn output(mut command: Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
@@ -59,6 +67,12 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
         .chain(cargo.map(|cargo| cargo.join("bin")))
         .map(|directory| directory.join(program))
         .find(|file| file.is_file())
+}
+
+/// Fails if a program is not there.
+pub(crate) fn installed(program: &str) -> anyhow::Result<()> {
+    anyhow::ensure!(find(program).is_some(), "{program} is missing: run `cargo xtask setup`");
+    Ok(())
 }
 
 /// Steps that are run one after the other, each timed; a failed one does not stop those after it,

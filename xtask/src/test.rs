@@ -4,7 +4,8 @@ use std::fs;
 
 use crate::{
     root,
-    step::{self, Steps, command, find},
+    step::{self, Steps, command, installed},
+    wasm,
 };
 
 /// How much is tested.
@@ -50,6 +51,7 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
             doc.env("RUSTDOCFLAGS", flags);
             step::run(doc)
         });
+        steps.step("tests in a page", wasm::test);
         steps.step("whole system", || nextest("binary(/^system/)", &["--no-tests", "pass"]));
         steps.step("browser", browser);
     }
@@ -60,17 +62,22 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
 fn browser() -> anyhow::Result<()> {
     installed("node")?;
     cargo(&["build", "--locked", "--package", "wakeful"])?;
-    let mut journeys: Vec<String> = Vec::new();
-    for entry in fs::read_dir(root().join("e2e"))? {
+    node_tests("e2e")
+}
+
+/// The tests of a directory that node's test runner runs, one file after the other.
+pub(crate) fn node_tests(directory: &str) -> anyhow::Result<()> {
+    let mut files: Vec<String> = Vec::new();
+    for entry in fs::read_dir(root().join(directory))? {
         let name = entry?.file_name().to_string_lossy().into_owned();
         if name.ends_with(".test.js") {
-            journeys.push(format!("e2e/{name}"));
+            files.push(format!("{directory}/{name}"));
         }
     }
-    journeys.sort();
-    anyhow::ensure!(!journeys.is_empty(), "there are no journeys below e2e");
+    files.sort();
+    anyhow::ensure!(!files.is_empty(), "there are no tests in {directory}");
     let flags = ["--test", "--test-concurrency=1", "--test-reporter=spec"];
-    let args: Vec<&str> = flags.into_iter().chain(journeys.iter().map(String::as_str)).collect();
+    let args: Vec<&str> = flags.into_iter().chain(files.iter().map(String::as_str)).collect();
     step::run(command("node", &args))
 }
 
@@ -82,9 +89,4 @@ fn nextest(filter: &str, more: &[&str]) -> anyhow::Result<()> {
 
 fn cargo(args: &[&str]) -> anyhow::Result<()> {
     step::run(command("cargo", args))
-}
-
-fn installed(program: &str) -> anyhow::Result<()> {
-    anyhow::ensure!(find(program).is_some(), "{program} is missing: run `cargo xtask setup`");
-    Ok(())
 }

@@ -13,6 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("wakeful-gateway", &["wakeful-wire"]),
     ("wakeful-envd", &["wakeful-wire"]),
     ("wakeful-client", &["wakeful-link", "wakeful-wire"]),
+    ("wakeful-client-ffi", &["wakeful-client", "wakeful-link", "wakeful-wire"]),
     (
         "wakeful",
         &[
@@ -36,14 +37,18 @@ const ARROWS: &[(&str, &[&str])] = &[
             "wakeful-wire",
         ],
     ),
+    ("wakeful-page-test", &["wakeful-page-test-macro"]),
+    ("wakeful-page-test-macro", &[]),
     ("xtask", &[]),
 ];
 
 /// Arrows that only tests have. The process driver is tested with the daemon that it really starts;
-/// the messages are tested with their schemas, which are a feature.
+/// the messages are tested with their schemas, which are a feature; the client's connections are
+/// tested in a browser's page as well.
 const TEST_ARROWS: &[(&str, &str)] = &[
     ("wakeful-client", "wakeful-envd"),
     ("wakeful-control", "wakeful-envd"),
+    ("wakeful-link", "wakeful-page-test"),
     ("wakeful-wire", "wakeful-wire"),
 ];
 

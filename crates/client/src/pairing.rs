@@ -14,6 +14,24 @@ use crate::{
     http::{body, http_client},
 };
 
+/// Why a pairing came to nothing, where a program may want to know. Found in the error of
+/// [`Pairing::enter`] by its type.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotPaired {
+    /// That is no address.
+    #[error("that is no address")]
+    Address,
+    /// Nobody answers at that address.
+    #[error("{0} cannot be reached")]
+    Unreachable(String),
+    /// Whoever answers there is no host.
+    #[error("{0} is no host of Wakeful")]
+    NoHost(String),
+    /// The host does not take the code, in its own words.
+    #[error("{0}")]
+    Refused(String),
+}
+
 /// How long a host may take to answer.
 const ANSWER_TIME: Duration = Duration::from_secs(30);
 
@@ -33,8 +51,8 @@ impl Pairing<'_> {
     /// here; where absent it is called as it calls itself.
     ///
     /// # Errors
-    /// The host cannot be reached, does not take the code, or cannot be kept. Words of the host are
-    /// in the text: whoever shows it makes it printable.
+    /// The host cannot be reached, does not take the code ([`NotPaired`] says which), or cannot be
+    /// kept. Words of the host are in the text: whoever shows it makes it printable.
     pub async fn enter(
         &self,
         address: &str,
@@ -44,12 +62,12 @@ impl Pairing<'_> {
         let address = address.trim().trim_end_matches('/');
         let address =
             if address.contains("://") { address.to_owned() } else { format!("http://{address}") };
-        let http = http_client(&Url::parse(&address).context("that is no address")?)?;
-        let unreachable = || format!("{address} cannot be reached");
+        let http = http_client(&Url::parse(&address).context(NotPaired::Address)?)?;
+        let unreachable = || NotPaired::Unreachable(address.clone());
         let descriptor = http.get(format!("{address}{DESCRIPTOR_PATH}")).timeout(ANSWER_TIME);
         let descriptor = descriptor.send().await.with_context(unreachable)?;
         let descriptor: Descriptor = serde_json::from_slice(&body(descriptor).await?)
-            .with_context(|| format!("{address} is no host of Wakeful"))?;
+            .with_context(|| NotPaired::NoHost(address.clone()))?;
         let endpoint = format!("{address}{TOKEN_PATH}");
         let request =
             TokenRequest::Pairing { code: code.to_owned(), label: Some(self.label.clone()) };
@@ -66,7 +84,7 @@ impl Pairing<'_> {
         if !status.is_success() {
             let error: TokenError = serde_json::from_slice(&answer)
                 .with_context(|| format!("{address} answered {status}"))?;
-            bail!("{}", error.error_description);
+            bail!(NotPaired::Refused(error.error_description));
         }
         let answer: TokenResponse =
             serde_json::from_slice(&answer).context("its answer cannot be read")?;

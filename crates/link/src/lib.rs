@@ -12,6 +12,11 @@
 //! It knows no socket, no runtime, no wall clock and no randomness of its own, and it compiles for
 //! the browser.
 
+// Where the tests run in a page, this is what `#[test]` means.
+#[cfg(all(test, target_arch = "wasm32"))]
+#[macro_use]
+extern crate wakeful_page_test;
+
 pub mod authorization;
 pub mod boundary;
 pub mod effect;

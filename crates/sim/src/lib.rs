@@ -9,8 +9,10 @@
 //! - [`ports`]: ports that give way before and after each call.
 //! - [`gateway`]: a gateway without sockets.
 //! - [`world`]: an engine, its ports and its gateways.
+//! - [`link_crowd`]: many whole clients of one host, which is away and comes back.
 
 pub mod gateway;
+pub mod link_crowd;
 pub mod ports;
 pub mod seed;
 pub mod world;

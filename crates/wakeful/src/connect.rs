@@ -10,6 +10,7 @@ use std::{
 use anyhow::Context as _;
 use serde::Deserialize;
 use wakeful_client::{
+    cache::Cache,
     credentials::{ClientKey, PairedHosts},
     runtime::{self, Setup, Terms},
 };
@@ -116,6 +117,8 @@ impl Who {
             Some(known) => known.user.clone(),
             None => match whose(&client).await {
                 Ok(user) => user,
+                // With nothing else to work with, this is what a command comes to.
+                Err(error) if paired()?.list()?.is_empty() => return Err(error),
                 Err(error) => {
                     to_stderr(&format!("warning: environments are left out: {error:#}"));
                     return Ok(Self::nobody(&stored));
@@ -177,6 +180,20 @@ fn directory() -> anyhow::Result<PathBuf> {
 /// There is no place for them.
 pub fn paired() -> anyhow::Result<PairedHosts> {
     Ok(PairedHosts::in_directory(directory()?))
+}
+
+/// Deletes what is cached of a host that was forgotten.
+pub async fn clear(host: HostId) {
+    let Some(directory) = env::cache_dir(&env::snapshot()) else { return };
+    let cleared = async {
+        let cache = Cache::open(&directory).await?;
+        cache.clear(host).await?;
+        cache.close().await;
+        anyhow::Ok(())
+    };
+    if let Err(error) = cleared.await {
+        to_stderr(&format!("warning: copies of its lists and threads are still there: {error:#}"));
+    }
 }
 
 /// This installation's key.

@@ -114,3 +114,6 @@ fn tell(link: &mut Link, now: Instant, signal: Signal) {
         Signal::Suspended(suspended) => link.handle_foreground(now, Foreground::after(suspended)),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -63,12 +63,16 @@ struct Held {
 
 impl Link {
     /// A client that has not started. `seed` is drawn by the shell, so that no two clients wait
-    /// alike.
+    /// alike; where two shells draw the same, their keys still differ.
     #[must_use]
     pub fn new(now: Instant, seed: u64, options: Options) -> Self {
+        // FNV-1a: the key is public, and only has to make a difference.
+        let of_key = options.key.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
         Self {
             options,
-            chance: Chance::seeded(seed),
+            chance: Chance::seeded(seed ^ of_key),
             registry: Registry::new(),
             hosts: BTreeMap::new(),
             secrets: BTreeMap::new(),
@@ -229,9 +233,11 @@ impl Link {
         let connected = phase == ConnectionPhase::Connected;
         let came = connected && held.phase != phase;
         held.phase = phase;
-        self.steady.handle_host(now, host, held.link.seen());
-        if held.link.is_cache_read() {
-            self.steady.handle_cache_read(now, host);
+        if !held.closing {
+            self.steady.handle_host(now, host, held.link.seen());
+            if held.link.is_cache_read() {
+                self.steady.handle_cache_read(now, host);
+            }
         }
         if came {
             self.handle_reached(now, host);

@@ -46,7 +46,10 @@ impl Link {
                 self.effects.push_back(Effect::Unfollow { platform: address.clone(), stream });
             }
             Action::List(stream) => self.ask_for_list(address, stream),
-            Action::Listed(listed) => self.listed(now, address, listed),
+            Action::Listed(listed) => {
+                self.listed(now, address, listed);
+                self.tell(Change::Platform(address.clone()));
+            }
             Action::Phase(env, phase) => {
                 let host = HostId::from(env);
                 self.with(now, host, |link| link.supervise(now, Input::Environment(phase)));

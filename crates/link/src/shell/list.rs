@@ -34,6 +34,13 @@ pub struct ShellList {
     older_settled: Option<Arc<OlderSettled>>,
 }
 
+/// The list that a host sent.
+impl From<ShellSnapshot> for ShellList {
+    fn from(snapshot: ShellSnapshot) -> Self {
+        Self::of(snapshot)
+    }
+}
+
 impl ShellList {
     pub(super) fn of(snapshot: ShellSnapshot) -> Self {
         let ShellSnapshot { cursor, omitted, rows, older_settled } = snapshot;

@@ -36,8 +36,9 @@ pub const LASTING: Duration = Duration::from_secs(30);
 /// A wait that the other side asked for is believed up to this.
 pub const RETRY_AFTER_MOST: Duration = Duration::from_secs(3_600);
 
-/// Clients that were told the same time are spread over at most this much behind it.
-pub const RETRY_AFTER_SPREAD: Duration = Duration::from_secs(30);
+/// Clients that were told the same time are spread over at most this much behind it: wide enough
+/// that no second holds more than one in twenty of them.
+pub const RETRY_AFTER_SPREAD: Duration = Duration::from_secs(40);
 
 /// How many failures there were in a row, and the waits that follow from it.
 #[derive(Debug, Clone, Default)]
@@ -65,7 +66,9 @@ impl Ladder {
         let floor = if rung < WIDE_RUNGS { DELAY_LEAST } else { ceiling / 2 };
         let drawn = chance.between(floor, ceiling);
         retry_after.map_or(drawn, |asked| {
-            let spread = chance.between(Duration::ZERO, drawn.min(RETRY_AFTER_SPREAD));
+            // A short time is not spread over a long one, and a crowd not over a short one.
+            let width = ceiling.max(asked.saturating_mul(2)).min(RETRY_AFTER_SPREAD);
+            let spread = chance.between(Duration::ZERO, width);
             drawn.max(asked.min(RETRY_AFTER_MOST) + spread)
         })
     }
@@ -163,7 +166,14 @@ mod tests {
         let drawn: Vec<_> = (0..500)
             .map(|seed| Ladder::default().climb(&mut Chance::seeded(seed), Some(asked)))
             .collect();
-        assert!(drawn.iter().all(|wait| *wait >= asked && *wait <= Duration::from_secs(26)));
+        assert!(drawn.iter().all(|wait| *wait >= asked && *wait <= asked + RETRY_AFTER_SPREAD));
+        let moments: Vec<u128> = drawn.iter().map(Duration::as_millis).collect();
+        assert!(fullest_second(&moments) <= 25, "one in twenty of 500 in one second");
+        let soon = Duration::from_secs(1);
+        for seed in 0..100 {
+            let wait = Ladder::default().climb(&mut Chance::seeded(seed), Some(soon));
+            assert!(wait >= soon && wait <= Duration::from_secs(7), "a short time stays short");
+        }
         let distinct: std::collections::BTreeSet<_> = drawn.iter().collect();
         assert!(distinct.len() > 300, "spread: {}", distinct.len());
         let high = (0..8).fold(Ladder::default(), |mut ladder, seed| {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub use host::{AttachCommand, EnvdArgs, PairArgs, SendArgs, SessionsArgs, ThreadsArgs};
+pub use host::{AttachCommand, EnvdArgs, PairArgs, SendArgs, SessionsArgs, StatusArgs, ThreadsArgs};
 pub use remote::{
     DownloadArgs, ExtendArgs, LoginArgs, LogsArgs, OpenArgs, ProjectsArgs, ProjectsWhat, Remote,
     SignupArgs, TokensArgs, TokensWhat, UploadArgs, VarsArgs, VarsWhat, WaitArgs,
@@ -32,7 +32,8 @@ First steps:
   wakeful send 'My site' 'Add a contact page' --wait  give its agent something to do
 
 Where a command takes ENV, it can be an id, the beginning of one, a project's title, or
-PROJECT/SLUG. threads, attach, send and sessions also take a paired host: its name, or host:NAME.
+PROJECT/SLUG. threads, status, attach, send and sessions also take a paired host: its name, or
+host:NAME.
 Every command takes --json. It ends with 1 when it failed, 2 when it was not
 understood."
 )]

@@ -10,6 +10,7 @@ pub mod attach;
 mod backoff;
 mod environment;
 mod files;
+mod hosts;
 mod local;
 mod pair;
 mod project;
@@ -18,6 +19,7 @@ mod select;
 mod send;
 mod sessions;
 mod short;
+mod status;
 mod stream;
 mod threads;
 mod variables;
@@ -31,10 +33,10 @@ use wakeful_wire::{Problem, sandbox::subcommand};
 
 use crate::{
     client::{Client, ClientError},
-    host::HostError,
     output::{Output, to_stderr},
 };
 use args::{AttachCommand, Cli, Command, Remote};
+use hosts::failure::HostFailure;
 
 /// Parses the process's arguments, runs the command, and says how the process ends: 0 when it
 /// worked, 1 when it did not, 2 when it was not understood.
@@ -121,11 +123,18 @@ async fn remote(command: Remote, url: Option<String>, output: Output) -> anyhow:
         Remote::Restart(options) => environment::restart(&client()?, options, output).await,
         Remote::Extend(options) => environment::extend(&client()?, options, output).await,
         Remote::Explain { env } => environment::explain(&client()?, &env, output).await,
-        Remote::Threads(options) => threads::threads(client, options, output).await,
-        Remote::Attach(options) => attached(client, options, output).await,
-        Remote::Send(options) => send::send(client, options, output).await,
+        Remote::Threads(options) => {
+            threads::threads(url.as_deref(), client, options, output).await
+        }
+        Remote::Status(options) => {
+            status::status(url.as_deref(), client, options, output).await
+        }
+        Remote::Attach(options) => attached(url.as_deref(), client, options, output).await,
+        Remote::Send(options) => send::send(url.as_deref(), client, options, output).await,
         Remote::Pair(options) => pair::pair(options, output).await,
-        Remote::Sessions(options) => sessions::sessions(client, options, output).await,
+        Remote::Sessions(options) => {
+            sessions::sessions(url.as_deref(), client, options, output).await
+        }
         Remote::Logs(options) => stream::logs(&client()?, options, output).await,
         Remote::Events { project } => stream::events(&client()?, project, output).await,
         Remote::Upload(options) => files::upload(&client()?, options, output).await,
@@ -137,23 +146,20 @@ async fn remote(command: Remote, url: Option<String>, output: Output) -> anyhow:
 
 /// `wakeful attach`.
 async fn attached(
+    url: Option<&str>,
     client: impl FnOnce() -> anyhow::Result<Client>,
     options: AttachCommand,
     output: Output,
 ) -> anyhow::Result<ExitCode> {
-    let host = which::choose(client, &options.env).await?.host()?;
-    let thread = match &options.thread {
-        Some(thread) => Some(threads::find(&host, &options.env, thread, options.how.wake).await?),
-        None => None,
-    };
-    attach::attach(output, host, thread, &options.how).await
+    let reached = which::choose(client, &options.env).await?.reach(url).await?;
+    let thread = options.thread.as_deref();
+    let ended = attach::attach(output, url, &reached, thread, &options.how).await;
+    reached.client.close().await;
+    ended
 }
 
-/// What a server or a host said, where it said something.
+/// What a server said, where it said something.
 fn problem(error: &anyhow::Error) -> Option<&Problem> {
-    if let Some(HostError::Refused(problem)) = error.downcast_ref() {
-        return Some(problem);
-    }
     error.downcast_ref::<ClientError>().and_then(ClientError::problem)
 }
 
@@ -164,9 +170,10 @@ fn fail(output: Output, error: &anyhow::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if output.json {
-        let value = match problem(error) {
-            Some(problem) => serde_json::json!(problem),
-            None => serde_json::json!({ "title": "Failed", "detail": format!("{error:#}") }),
+        let value = match (problem(error), error.downcast_ref::<HostFailure>()) {
+            (Some(problem), _) => serde_json::json!(problem),
+            (None, Some(failure)) => failure.json(),
+            (None, None) => serde_json::json!({ "title": "Failed", "detail": format!("{error:#}") }),
         };
         to_stderr(&value.to_string());
     } else {

@@ -10,7 +10,7 @@ use wakeful_envd::alone::ask::{Local, Status};
 
 use super::{args::PairArgs, prompt, threads::coarse, which::PAIRED};
 use crate::{
-    env, host,
+    connect, env,
     output::{self, Output, printable},
 };
 
@@ -20,7 +20,7 @@ pub(super) async fn pair(options: PairArgs, output: Output) -> anyhow::Result<Ex
         return list(output);
     }
     if let Some(name) = &options.forget {
-        return forget(name, output);
+        return forget(name, output).await;
     }
     match &options.address {
         Some(address) => enter(address, &options, output).await,
@@ -34,7 +34,7 @@ fn shown(host: &PairedHost) -> serde_json::Value {
 }
 
 fn list(output: Output) -> anyhow::Result<ExitCode> {
-    let hosts = host::paired()?.list()?;
+    let hosts = connect::paired()?.list()?;
     output.print(&hosts.iter().map(shown).collect::<Vec<_>>(), |_| {
         let rows: Vec<_> = hosts
             .iter()
@@ -45,14 +45,16 @@ fn list(output: Output) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn forget(name: &str, output: Output) -> anyhow::Result<ExitCode> {
+async fn forget(name: &str, output: Output) -> anyhow::Result<ExitCode> {
     let name = name.strip_prefix(PAIRED).unwrap_or(name);
-    let hosts = host::paired()?;
+    let hosts = connect::paired()?;
     let known = hosts.find(name)?.map(|host| host.host);
     let Some(known) = known else {
         bail!("no paired host is called `{}`; `wakeful pair --list` lists them", printable(name));
     };
+    // First what opens the host: without it nothing else of it is taken up again.
     hosts.forget(known)?;
+    connect::clear(known).await;
     output.print(&json!({ "forgotten": name }), |_| {
         format!(
             "{} is forgotten here. The session stays on its side until somebody ends it there.",
@@ -69,8 +71,8 @@ async fn enter(address: &str, options: &PairArgs, output: Output) -> anyhow::Res
         None if std::io::stdin().is_terminal() => prompt::from_terminal("Code")?,
         None => prompt::from_stdin()?,
     };
-    let (hosts, key) = (host::paired()?, host::key()?);
-    let pairing = Pairing { hosts: &hosts, key: &key, label: host::label() };
+    let (hosts, key) = (connect::paired()?, connect::key()?);
+    let pairing = Pairing { hosts: &hosts, key: &key, label: connect::label() };
     let host = match pairing.enter(address, &code, options.name.as_deref()).await {
         Ok(host) => host,
         Err(error) => bail!("{}", printable(&format!("{error:#}"))),

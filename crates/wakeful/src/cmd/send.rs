@@ -13,7 +13,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use serde_json::json;
+use serde_json::{Value, json};
 use uuid::Uuid;
 use wakeful_wire::{
     api::KeepPrompt,
@@ -28,6 +28,7 @@ use super::{
 };
 use crate::{
     client::Client,
+    connect::Reached,
     output::{Output, to_stderr},
 };
 
@@ -36,49 +37,95 @@ const TEXT_MAX: usize = 128 * 1024;
 
 /// `wakeful send`.
 pub(super) async fn send(
+    url: Option<&str>,
     client: impl FnOnce() -> anyhow::Result<Client>,
     options: SendArgs,
     output: Output,
 ) -> anyhow::Result<ExitCode> {
     let text = text(&options.text, io::stdin())?;
     let chosen = which::choose(client, &options.env).await?;
-    let host = chosen.host()?;
     let thread = match &options.thread {
-        Some(thread) => Some(threads::find(&host, &options.env, thread, true).await?),
+        Some(thread) => {
+            let place = (chosen.id(), chosen.name());
+            Some(threads::find_unlisted(url, place, &options.env, thread).await?)
+        }
         None => None,
     };
-    let id = ClientId::from_uuid(fresh()?);
-    let (wait, goes_on) = (options.wait, options.wait || options.attach);
-    let (thread, sent) = match &chosen {
-        Chosen::Environment { client, env, .. } => {
-            let SendArgs { agent, title, directory, .. } = options;
-            let prompt = KeepPrompt { client: id, text, thread, agent, project: directory, title };
-            let kept = kept::keep(client, env.id, &prompt).await?;
-            let kept = kept::delivered(client, env.id, kept, output).await?;
-            (kept.thread, json!(kept))
-        }
-        Chosen::Paired(_) => {
-            let prompt = Prompt::text(id, text);
-            let (thread, call) = call(options, thread, prompt)?;
-            let taken = direct::call(&host, &call).await?;
-            let sent = json!({
-                "client": id, "thread": thread, "state": "delivered", "seq": taken.seq,
-                "host": host.label(),
-            });
-            (thread, sent)
-        }
+    let goes_on = options.wait || options.attach;
+    // What the server keeps and delivers needs no connection of ours.
+    let reached = match &chosen {
+        Chosen::Environment { .. } if !goes_on => None,
+        Chosen::Environment { .. } | Chosen::Paired(_) => Some(chosen.reach(url).await?),
     };
-    match (output.json, goes_on) {
-        (true, true) => output.line(&sent.to_string())?,
-        (_, false) => output.print(&sent, |_| thread.to_string())?,
-        // What happens in the thread is what is asked for.
-        (false, true) => to_stderr(&format!("thread {thread}")),
+    let sending = Sending { url, chosen: &chosen, reached: reached.as_ref(), output };
+    let ended = sending.run(options, text, thread).await;
+    if let Some(reached) = reached {
+        reached.client.close().await;
     }
-    if !goes_on {
-        return Ok(ExitCode::SUCCESS);
+    ended
+}
+
+/// A prompt on its way.
+struct Sending<'a> {
+    url: Option<&'a str>,
+    chosen: &'a Chosen,
+    /// There for a paired host, and to follow the thread afterwards.
+    reached: Option<&'a Reached>,
+    output: Output,
+}
+
+impl Sending<'_> {
+    async fn run(
+        &self,
+        options: SendArgs,
+        text: String,
+        thread: Option<ThreadId>,
+    ) -> anyhow::Result<ExitCode> {
+        let output = self.output;
+        let (wait, goes_on) = (options.wait, options.wait || options.attach);
+        let (thread, sent) = self.hand_over(options, text, thread).await?;
+        match (output.json, goes_on) {
+            (true, true) => output.line(&sent.to_string())?,
+            (_, false) => output.print(&sent, |_| thread.to_string())?,
+            // What happens in the thread is what is asked for.
+            (false, true) => to_stderr(&format!("thread {thread}")),
+        }
+        let Some(reached) = self.reached.filter(|_| goes_on) else {
+            return Ok(ExitCode::SUCCESS);
+        };
+        let how = AttachArgs { wake: true, until_idle: wait, ..AttachArgs::default() };
+        attach(output, self.url, reached, Some(&thread.to_string()), &how).await
     }
-    let how = AttachArgs { wake: true, until_idle: wait, ..AttachArgs::default() };
-    attach(output, host, Some(thread), &how).await
+
+    /// Brings the prompt to its host, and says what became of it.
+    async fn hand_over(
+        &self,
+        options: SendArgs,
+        text: String,
+        thread: Option<ThreadId>,
+    ) -> anyhow::Result<(ThreadId, Value)> {
+        let id = ClientId::from_uuid(fresh()?);
+        match (self.chosen, self.reached) {
+            (Chosen::Environment { client, env, .. }, _) => {
+                let SendArgs { agent, title, directory, .. } = options;
+                let prompt =
+                    KeepPrompt { client: id, text, thread, agent, project: directory, title };
+                let kept = kept::keep(client, env.id, &prompt).await?;
+                let kept = kept::delivered(client, env.id, kept, self.output).await?;
+                Ok((kept.thread, json!(kept)))
+            }
+            (Chosen::Paired(host), Some(reached)) => {
+                let (thread, call) = call(options, thread, Prompt::text(id, text))?;
+                let taken = direct::call(reached, &call).await?;
+                let sent = json!({
+                    "client": id, "thread": thread, "state": "delivered", "seq": taken.seq,
+                    "host": host.name,
+                });
+                Ok((thread, sent))
+            }
+            (Chosen::Paired(host), None) => bail!("{} is not connected to", host.name),
+        }
+    }
 }
 
 /// The thread and the call that hands the prompt to a host.

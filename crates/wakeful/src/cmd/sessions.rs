@@ -2,60 +2,90 @@
 
 use std::process::ExitCode;
 
-use reqwest::Method;
+use anyhow::Context as _;
 use serde_json::json;
 use wakeful_client::clock::now;
-use wakeful_wire::{HostSessionId, rpc::SessionList};
+use wakeful_wire::{
+    HostSessionId,
+    rpc::{Call, Empty, SessionItem, SessionList, SessionRevoke},
+};
 
 use super::{
     args::SessionsArgs,
+    hosts::{Tries, call, connected, failed},
     short,
     threads::{ago, coarse},
     which,
 };
 use crate::{
     client::Client,
+    connect::Reached,
     output::{self, Output},
 };
 
 /// `wakeful sessions`.
 pub(super) async fn sessions(
+    url: Option<&str>,
     client: impl FnOnce() -> anyhow::Result<Client>,
     options: SessionsArgs,
     output: Output,
 ) -> anyhow::Result<ExitCode> {
-    let host = which::choose(client, &options.env).await?.host()?;
+    let reached = which::choose(client, &options.env).await?.reach(url).await?;
+    let ended = run(&reached, &options, output).await;
+    reached.client.close().await;
+    ended
+}
+
+async fn run(
+    reached: &Reached,
+    options: &SessionsArgs,
+    output: Output,
+) -> anyhow::Result<ExitCode> {
+    connected(reached, Tries::First).await?;
     if options.revoke_others {
-        host.send(Method::POST, "/sessions/revoke-others", true).await?;
+        ask(reached, Call::SessionRevokeOthers(Empty {})).await?;
         output.print(&json!({ "revoked": "others" }), |_| {
             "Every other session has ended.".to_owned()
         })?;
         return Ok(ExitCode::SUCCESS);
     }
-    let list = if let Some(text) = &options.revoke
-        && let Ok(id) = text.parse::<HostSessionId>()
-    {
-        return revoke(&host, id, output).await;
-    } else {
-        host.get::<SessionList>("/sessions", true).await?
-    };
     if let Some(text) = &options.revoke {
-        let command = format!("wakeful sessions {}", options.env);
-        let ids = list.sessions.iter().map(|session| session.id);
-        return revoke(&host, short::find(ids, text, "session", &command)?, output).await;
+        let id = match text.parse::<HostSessionId>() {
+            Ok(id) => id,
+            Err(_) => {
+                let command = format!("wakeful sessions {}", options.env);
+                let ids = list(reached).await?.sessions.into_iter().map(|session| session.id);
+                short::find(ids, text, "session", &command)?
+            }
+        };
+        ask(reached, Call::SessionRevoke(SessionRevoke { session: id })).await?;
+        output.print(&json!({ "revoked": id }), |_| format!("Session {id} has ended."))?;
+        return Ok(ExitCode::SUCCESS);
     }
-    output.print(&list, table)?;
+    output.print(&list(reached).await?, table)?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn revoke(
-    host: &crate::host::HostClient,
-    id: HostSessionId,
-    output: Output,
-) -> anyhow::Result<ExitCode> {
-    host.send(Method::DELETE, &format!("/sessions/{id}"), true).await?;
-    output.print(&json!({ "revoked": id }), |_| format!("Session {id} has ended."))?;
-    Ok(ExitCode::SUCCESS)
+/// Does something to sessions, once.
+async fn ask(reached: &Reached, asked: Call) -> anyhow::Result<()> {
+    let host = reached.host;
+    let answer = call(reached, |link, now| link.call(now, host, asked)).await;
+    answer.map_err(|refused| failed(reached, refused.failure))?;
+    Ok(())
+}
+
+/// A host tells its sessions by a subscription, of which the first item is all of them.
+async fn list(reached: &Reached) -> anyhow::Result<SessionList> {
+    let host = reached.host;
+    let asked = Call::SessionSubscribe(Empty {});
+    let first = call(reached, |link, now| link.first(now, host, asked)).await;
+    let first = first.map_err(|refused| failed(reached, refused.failure))?;
+    match serde_json::from_value(first).context("the host's answer cannot be read")? {
+        SessionItem::Snapshot { sessions } => Ok(SessionList { sessions }),
+        SessionItem::Change { .. } | SessionItem::Unknown => {
+            anyhow::bail!("the host's answer cannot be read")
+        }
+    }
 }
 
 fn table(list: &SessionList) -> String {

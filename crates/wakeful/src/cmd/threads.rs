@@ -13,16 +13,15 @@ mod watch;
 
 use std::{process::ExitCode, time::Duration};
 
-use wakeful_client::{runtime};
+use wakeful_client::runtime;
 use wakeful_link::platform::PlatformState;
 use wakeful_wire::HostId;
 
 use self::list::{HostList, show};
 pub(super) use self::{
-    find::find,
-    keys::Keys,
-    redraw::Redraw,
+    find::find_unlisted,
     state::{ago, coarse},
+    watch::{Watched, watch},
 };
 use super::{
     args::ThreadsArgs,
@@ -68,10 +67,13 @@ async fn run(
     output: Output,
 ) -> anyhow::Result<ExitCode> {
     if options.watch {
-        return watch::watch(client, only, options.wake, output).await;
+        return watch(client, only, options.wake, Watched::Lists, output).await;
     }
     let patience = if options.wake { WAKING } else { PATIENCE };
     let complete = hosts::settle(client, only, options.wake, patience).await;
+    if only.is_none() && is_nobody(&hosts::view(client, only, Rows::Live)) {
+        return Err(ClientError::NotSignedIn.into());
+    }
     if let Some(words) = &options.search {
         settled::search(client, only, words, options.limit, output).await?;
     } else if options.settled {
@@ -85,20 +87,23 @@ async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
+/// Whether nobody is signed in and no host is paired with, so that there is nothing to show.
+fn is_nobody(view: &View) -> bool {
+    view.hosts.is_empty() && view.platforms.is_empty()
+}
+
 /// What a list does not show: platforms that cannot be asked, and hosts that were not waited for
 /// any longer.
 ///
 /// # Errors
-/// The one host that was asked for cannot be reached; or nobody is signed in and no host is paired
-/// with, so that there is nothing to show.
+/// The one host that was asked for cannot be reached.
 fn told(view: &View, complete: bool, one: bool) -> anyhow::Result<()> {
-    if !one && view.hosts.is_empty() && view.platforms.is_empty() {
-        return Err(ClientError::NotSignedIn.into());
-    }
     for platform in &view.platforms {
         let following = matches!(platform.state, PlatformState::Following);
-        if !following && !(one && !view.hosts.is_empty()) {
-            let words = platform_words(&platform.state, view.now, Countdown::Hidden);
+        // The one host that was asked for says itself what is the matter.
+        let said = one && !view.hosts.is_empty();
+        if !following && !said {
+            let words = platform_words(&platform.state, view.now, Countdown::Over);
             to_stderr(&format!(
                 "warning: {}: {words}. Its environments are as they were known before.",
                 platform.address
@@ -107,7 +112,7 @@ fn told(view: &View, complete: bool, one: bool) -> anyhow::Result<()> {
     }
     if !complete {
         for host in view.hosts.iter().filter(|host| !host.is_live()) {
-            let words = words(host, view.now, Countdown::Hidden);
+            let words = words(host, view.now, Countdown::Over);
             to_stderr(&format!("warning: {}: {words}", printable(&host.name)));
         }
     }
@@ -177,7 +182,6 @@ mod tests {
         assert!(error.to_string().contains("No route"), "{error}");
         lost.connection.phase = ConnectionPhase::Asleep;
         assert!(told(&view(vec![lost]), true, true).is_ok(), "sleep is no failure");
-        let nobody = told(&view(Vec::new()), true, false).unwrap_err();
-        assert!(nobody.to_string().contains("wakeful login"), "{nobody}");
+        assert!(is_nobody(&view(Vec::new())));
     }
 }

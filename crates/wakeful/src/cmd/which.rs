@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use wakeful_client::credentials::PairedHost;
-use wakeful_wire::{EnvId, api::Environment};
+use wakeful_wire::{HostId, api::Environment};
 
 use super::select;
 use crate::{
-    client::{Client, ClientError},
-    host::{self, HostClient},
+    client::Client,
+    connect::{self, Reached},
     output::printable,
 };
 
@@ -44,25 +44,20 @@ impl Chosen {
         }
     }
 
-    /// The environment, if it is one.
-    pub(super) fn env(&self) -> Option<EnvId> {
+    /// Its id.
+    pub(super) fn id(&self) -> HostId {
         match self {
-            Self::Environment { env, .. } => Some(env.id),
-            Self::Paired(_) => None,
+            Self::Environment { env, .. } => env.id.into(),
+            Self::Paired(host) => host.host,
         }
     }
 
-    /// Its client.
+    /// A running client that is connected to it alone.
     ///
     /// # Errors
-    /// This machine's key cannot be read or made.
-    pub(super) fn host(&self) -> anyhow::Result<HostClient> {
-        match self {
-            Self::Environment { client, env, .. } => {
-                HostClient::of_environment(client.clone(), env.id)
-            }
-            Self::Paired(host) => HostClient::paired(host.clone()),
-        }
+    /// A file of this user cannot be read or made.
+    pub(super) async fn reach(&self, url: Option<&str>) -> anyhow::Result<Reached> {
+        Reached::host(url, self.id(), self.name()).await
     }
 }
 
@@ -75,7 +70,7 @@ pub(super) async fn choose(
     text: &str,
 ) -> anyhow::Result<Chosen> {
     if let Some(name) = text.strip_prefix(PAIRED) {
-        let host = host::paired()?.find(name)?;
+        let host = connect::paired()?.find(name)?;
         return host.map(Chosen::Paired).with_context(|| {
             format!(
                 "no paired host is called `{}`; `wakeful pair --list` lists them",
@@ -83,7 +78,7 @@ pub(super) async fn choose(
             )
         });
     }
-    let paired = host::paired()?.find(text)?;
+    let paired = connect::paired()?.find(text)?;
     let client = client();
     let Some(host) = paired else {
         let client = client?;
@@ -119,42 +114,4 @@ fn name(projects: &[wakeful_wire::api::Project], env: &Environment) -> String {
     let project = projects.iter().find(|project| project.id == env.project);
     let title = project.map_or_else(|| env.project.to_string(), |project| project.title.clone());
     format!("{title}/{}", env.slug)
-}
-
-/// Every environment and every paired host. Who is not signed in has only paired ones; the error
-/// says why there are no environments.
-///
-/// # Errors
-/// The list of paired hosts cannot be read.
-pub(super) async fn all(
-    client: impl FnOnce() -> anyhow::Result<Client>,
-) -> anyhow::Result<(Vec<Chosen>, Option<anyhow::Error>)> {
-    let mut chosen = Vec::new();
-    let missing = match environments(client).await {
-        Ok(environments) => {
-            chosen.extend(environments);
-            None
-        }
-        Err(error) => Some(error),
-    };
-    chosen.extend(host::paired()?.list()?.into_iter().map(Chosen::Paired));
-    Ok((chosen, missing))
-}
-
-async fn environments(
-    client: impl FnOnce() -> anyhow::Result<Client>,
-) -> anyhow::Result<Vec<Chosen>> {
-    let client = client()?;
-    let projects = select::projects(&client).await?;
-    let chosen = |env: &Environment| Chosen::Environment {
-        client: client.clone(),
-        env: Box::new(env.clone()),
-        name: name(&projects, env),
-    };
-    Ok(projects.iter().flat_map(|project| &project.environments).map(chosen).collect())
-}
-
-/// Whether nobody is signed in, which is no fault of who has paired hosts.
-pub(super) fn is_not_signed_in(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref::<ClientError>(), Some(ClientError::NotSignedIn))
 }

@@ -20,13 +20,32 @@ use wakeful_link::{
 };
 use wakeful_wire::{
     HostId,
-    rpc::{Call, ClientId, Prompt, Taken, ThreadCreate, ThreadId, ThreadPrompt},
+    rpc::{Call, ClientId, Detail, Prompt, Taken, ThreadCreate, ThreadId, ThreadPrompt},
 };
 
-use crate::proxy::Proxy;
+use crate::{network::Network, proxy::Proxy};
+
+/// The program under test.
+const BINARY: &str = env!("CARGO_BIN_EXE_wakeful");
 
 /// The longest that a test waits for a value.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+
+/// Every line that the commands of a thread printed, as the client holds it.
+pub(crate) fn printed(detail: &Detail) -> Vec<String> {
+    let page = serde_json::to_value(&detail.page).unwrap();
+    let mut lines = Vec::new();
+    for segment in page["segments"].as_array().unwrap() {
+        for item in segment["items"].as_array().unwrap() {
+            if item["body"]["type"] == "terminal" {
+                let text = item["body"]["text"].as_str().unwrap();
+                lines.extend(text.lines().map(|line| line.trim().to_owned()));
+            }
+        }
+    }
+    lines.retain(|line| !line.is_empty());
+    lines
+}
 
 /// A host, started and ended by its test. Its workspace and its state outlive it.
 pub(crate) struct Server {
@@ -34,18 +53,33 @@ pub(crate) struct Server {
     address: String,
     running: Option<(Child, BufReader<ChildStderr>)>,
     code: String,
+    /// What it is started by.
+    program: Vec<String>,
 }
 
 impl Server {
     /// Starts a host on a free port.
     pub(crate) fn start() -> Self {
+        Self::start_by(vec![BINARY.to_owned()], "127.0.0.1:0")
+    }
+
+    /// Starts a host in a network of its own.
+    pub(crate) fn start_in(network: &Network) -> Self {
+        let command = network.inside(BINARY);
+        let program = [command.get_program()].into_iter().chain(command.get_args());
+        let program = program.map(|word| word.to_str().unwrap().to_owned()).collect();
+        Self::start_by(program, &format!("{}:0", network.host()))
+    }
+
+    fn start_by(program: Vec<String>, address: &str) -> Self {
         let directory = tempfile::Builder::new().prefix("wk").tempdir_in("/tmp").unwrap();
         std::fs::create_dir(directory.path().join("w")).unwrap();
         let mut server = Self {
             directory,
-            address: "127.0.0.1:0".to_owned(),
+            address: address.to_owned(),
             running: None,
             code: String::new(),
+            program,
         };
         server.run();
         server
@@ -54,7 +88,8 @@ impl Server {
     /// Starts it again where it was.
     pub(crate) fn run(&mut self) {
         let at = |name: &str| self.directory.path().join(name);
-        let mut child = Command::new(env!("CARGO_BIN_EXE_wakeful"))
+        let mut child = Command::new(&self.program[0])
+            .args(&self.program[1..])
             .args(["envd", "--label", "Lab", "--listen", &self.address])
             .arg("--workspace")
             .arg(at("w"))
@@ -77,6 +112,11 @@ impl Server {
         let (address, code) = command.split_once(' ').unwrap();
         (self.address, self.code) = (address.to_owned(), code.to_owned());
         self.running = Some((child, errors));
+    }
+
+    /// What a client pairs with.
+    pub(crate) fn code(&self) -> &str {
+        &self.code
     }
 
     /// Where it listens.

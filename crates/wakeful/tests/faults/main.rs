@@ -3,9 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod fixture;
+mod network;
 mod proxy;
 
 mod first;
 mod restart;
 mod sessions;
 mod silence;
+mod stopped;
+mod wire;

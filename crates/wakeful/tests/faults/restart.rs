@@ -1,25 +1,9 @@
 //! A host that ends in the middle of a stream, and starts again.
 
 use wakeful_link::{ConnectionPhase, DataStatus};
-use wakeful_wire::rpc::{Detail, Outcome};
+use wakeful_wire::rpc::Outcome;
 
-use crate::fixture::World;
-
-/// Every line that a command printed, as the client holds it.
-fn lines(detail: &Detail) -> Vec<String> {
-    let page = serde_json::to_value(&detail.page).unwrap();
-    let mut lines = Vec::new();
-    for segment in page["segments"].as_array().unwrap() {
-        for item in segment["items"].as_array().unwrap() {
-            if item["body"]["type"] == "terminal" {
-                let text = item["body"]["text"].as_str().unwrap();
-                lines.extend(text.lines().map(|line| line.trim().to_owned()));
-            }
-        }
-    }
-    lines.retain(|line| !line.is_empty());
-    lines
-}
+use crate::fixture::{World, printed};
 
 #[tokio::test]
 async fn a_stream_goes_on_where_it_was_when_its_host_starts_again() {
@@ -31,7 +15,7 @@ async fn a_stream_goes_on_where_it_was_when_its_host_starts_again() {
     world.client.run(thread, endless).await;
     let many = |link: &mut wakeful_link::Link, _| {
         let detail = link.thread(host, thread)?.detail()?;
-        (lines(detail).len() >= 10).then_some(())
+        (printed(detail).len() >= 10).then_some(())
     };
     world.client.until("lines", many).await;
     world.server.kill();
@@ -57,8 +41,10 @@ async fn a_stream_goes_on_where_it_was_when_its_host_starts_again() {
     assert_eq!(turn.outcome, Outcome::Cut);
     assert_eq!(world.client.generation(), 2);
     // Nothing twice, and nothing left out.
-    let numbers: Vec<u32> =
-        lines(&detail).iter().filter_map(|line| line.strip_prefix("line-")?.parse().ok()).collect();
+    let numbers: Vec<u32> = printed(&detail)
+        .iter()
+        .filter_map(|line| line.strip_prefix("line-")?.parse().ok())
+        .collect();
     let expected: Vec<u32> = (1..).take(numbers.len()).collect();
     assert_eq!(numbers, expected);
     world.client.client.close().await;

@@ -14,14 +14,13 @@ use std::{io, time::Duration};
 
 use tokio::{
     sync::mpsc,
-    time::{Instant, sleep, timeout, timeout_at},
+    time::{sleep, timeout},
 };
 
 use self::{
     message::Table,
     picture::{Facts, Picture},
     routing_socket::RoutingSocket,
-    settling::Settling,
     told::Told,
 };
 use super::Signal;
@@ -36,10 +35,14 @@ pub(super) async fn watch(says: mpsc::Sender<Signal>) {
     let mut told = Told::default();
     loop {
         let Err(error) = follow(&mut told, &says).await else { return };
-        tracing::warn!(%error, "the network of this machine cannot be watched");
-        if let Some(signal) = told.lose()
-            && says.send(signal).await.is_err()
-        {
+        // Where it never could be, nothing was ever said that is wrong now.
+        let Some(signal) = told.lose() else {
+            tracing::debug!(%error, "the network of this machine cannot be watched");
+            sleep(AGAIN).await;
+            continue;
+        };
+        tracing::warn!(%error, "the network of this machine cannot be watched any more");
+        if says.send(signal).await.is_err() {
             return;
         }
         sleep(AGAIN).await;
@@ -56,7 +59,7 @@ async fn follow(told: &mut Told, says: &mpsc::Sender<Signal>) -> io::Result<()> 
         {
             return Ok(());
         }
-        unrest(&mut changes).await?;
+        settling::settled(&mut changes).await?;
     }
 }
 
@@ -69,21 +72,4 @@ async fn look() -> io::Result<Picture> {
         dump.read_table(|message| facts.take(message)).await?;
     }
     Ok(facts.picture())
-}
-
-/// Waits until something has changed, and nothing more does.
-async fn unrest(changes: &mut RoutingSocket) -> io::Result<()> {
-    changes.changed().await?;
-    let mut settling = Settling::begun(Instant::now());
-    loop {
-        match timeout_at(settling.due(), changes.changed()).await {
-            Ok(changed) => changed?,
-            Err(_quiet) => return Ok(()),
-        }
-        let now = Instant::now();
-        settling.again(now);
-        if settling.due() <= now {
-            return Ok(());
-        }
-    }
 }

@@ -14,6 +14,7 @@ use tokio::io::{Interest, unix::AsyncFd};
 use super::{
     super::readable::readable,
     message::{Message, Table, messages},
+    settling::Changes,
 };
 
 /// Changes of devices, of addresses and of routes, these of both families.
@@ -59,22 +60,6 @@ impl RoutingSocket {
         Ok(Self { socket: readable(socket)?, part: vec![0; PART_MAX] })
     }
 
-    /// Waits for a change that may be of interest. Nothing is lost if this is dropped meanwhile.
-    pub(super) async fn changed(&mut self) -> io::Result<()> {
-        loop {
-            let of_interest = match self.receive().await? {
-                Received::Part(part) => messages(part).any(|message| match message {
-                    Message::Device(_) | Message::Address(_) | Message::DefaultRoute(_) => true,
-                    Message::Done | Message::Refused(_) | Message::Other => false,
-                }),
-                Received::TooMuch => true,
-            };
-            if of_interest {
-                return Ok(());
-            }
-        }
-    }
-
     /// Reads the table that was asked for, until it ends or [`TABLE_MAX`] is reached.
     pub(super) async fn read_table(mut self, mut take: impl FnMut(Message)) -> io::Result<()> {
         let mut read = 0;
@@ -114,6 +99,23 @@ impl RoutingSocket {
                     return Ok(Received::TooMuch);
                 }
                 Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl Changes for RoutingSocket {
+    async fn changed(&mut self) -> io::Result<()> {
+        loop {
+            let of_interest = match self.receive().await? {
+                Received::Part(part) => messages(part).any(|message| match message {
+                    Message::Device(_) | Message::Address(_) | Message::DefaultRoute(_) => true,
+                    Message::Done | Message::Refused(_) | Message::Other => false,
+                }),
+                Received::TooMuch => true,
+            };
+            if of_interest {
+                return Ok(());
             }
         }
     }

@@ -16,12 +16,29 @@ pub(super) struct Sample {
     pub monotonic: Duration,
 }
 
-/// How long the machine slept or the process was stopped between two readings, of which the second
-/// was to come after `planned`; `None` if neither.
-///
-/// The machine's sleep is exact. A stop is known by its lateness alone, so it was longer than said
-/// by at most `planned`.
-pub(super) fn between(before: Sample, after: Sample, planned: Duration) -> Option<Duration> {
+/// Readings of the clocks, each compared with the one before.
+#[derive(Debug)]
+pub(super) struct Readings {
+    last: Sample,
+}
+
+impl Readings {
+    /// The first reading tells of nothing.
+    pub(super) const fn begun(first: Sample) -> Self {
+        Self { last: first }
+    }
+
+    /// The next reading, which was to come after `planned`. How long the machine slept or the
+    /// process was stopped since the one before; `None` if neither.
+    ///
+    /// The machine's sleep is exact. A stop is known by its lateness alone, so it was longer than
+    /// said by at most `planned`.
+    pub(super) fn read(&mut self, now: Sample, planned: Duration) -> Option<Duration> {
+        between(std::mem::replace(&mut self.last, now), now, planned)
+    }
+}
+
+fn between(before: Sample, after: Sample, planned: Duration) -> Option<Duration> {
     let ran = after.monotonic.saturating_sub(before.monotonic);
     let passed = after.boot.saturating_sub(before.boot);
     let asleep = passed.saturating_sub(ran);
@@ -79,6 +96,30 @@ mod tests {
         ];
         for (ran, asleep, expected) in table {
             assert_eq!(said(ran, asleep), expected, "ran {ran}, asleep {asleep}");
+        }
+    }
+
+    #[test]
+    fn a_gap_is_told_once_and_time_that_passes_is_none() {
+        let sample = |boot, monotonic| Sample {
+            boot: Duration::from_secs(boot),
+            monotonic: Duration::from_secs(monotonic),
+        };
+        let mut readings = Readings::begun(sample(100, 100));
+        let table = [
+            (105, 105, None),
+            (110, 110, None),
+            // The process is stopped for ten seconds.
+            (125, 125, Some(10)),
+            (130, 130, None),
+            // The machine sleeps for an hour.
+            (3_733, 133, Some(3_600)),
+            (3_738, 138, None),
+            (3_743, 143, None),
+        ];
+        for (boot, monotonic, expected) in table {
+            let told = readings.read(sample(boot, monotonic), PLANNED);
+            assert_eq!(told, expected.map(Duration::from_secs), "at {boot}");
         }
     }
 

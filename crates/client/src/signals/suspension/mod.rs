@@ -16,7 +16,7 @@ use tokio::{
     sync::mpsc,
 };
 
-use self::gap::Sample;
+use self::gap::{Readings, Sample};
 use super::{Signal, readable::readable};
 
 /// How long between two looks.
@@ -35,16 +35,14 @@ pub(super) async fn watch(says: mpsc::Sender<Signal>) {
 
 async fn follow(says: &mpsc::Sender<Signal>) -> io::Result<()> {
     let timer = Timer::new()?;
-    let mut before = sample();
+    let mut readings = Readings::begun(sample());
     loop {
         timer.wait(TICK).await?;
-        let after = sample();
-        if let Some(suspended) = gap::between(before, after, TICK)
+        if let Some(suspended) = readings.read(sample(), TICK)
             && says.send(Signal::Suspended(suspended)).await.is_err()
         {
             return Ok(());
         }
-        before = after;
     }
 }
 

@@ -1,6 +1,12 @@
 //! Tests of the whole link, in a small world and in virtual time.
 
+mod asleep;
+mod flapping;
+mod handover;
+mod lists;
 mod resume;
+mod running;
 mod sockets;
 mod tokens;
+mod traces;
 mod world;

@@ -12,6 +12,7 @@ mod properties;
 mod saving;
 mod sharing;
 mod status;
+mod tap;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -23,8 +24,8 @@ use wakeful_wire::rpc::{Cursor, EventBody, Seq, ShellRow, ThreadId, ThreadItem};
 use self::log::{Log, prompt, thread};
 use super::{
     Action, BEHIND_GRACE, CACHE_WAIT, ConsumerId, FetchId, Held, KEPT_ALIVE_MAX, Options,
-    PAGE_WAIT, PageState, RETENTION, SAVE_AFTER, SEGMENTS_KEPT, STALE_MAX, StreamId, ThreadState,
-    Threads,
+    PAGE_WAIT, PageState, RETENTION, SAVE_AFTER, SEGMENTS_KEPT, STALE_MAX, StreamId, TAPPED_MAX,
+    ThreadState, Threads,
 };
 use crate::{DataStatus, Failure, FailureReason, Instant};
 

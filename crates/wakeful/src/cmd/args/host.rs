@@ -19,15 +19,44 @@ const AGENT_NAME_MAX: usize = 26;
 pub struct ThreadsArgs {
     /// An environment or paired host [default: all of them]
     pub env: Option<String>,
-    /// Also show idle subagents and older settled threads
+    /// Also show idle subagents and older settled threads; nothing is cached then
     #[arg(long)]
     pub all: bool,
-    /// Go on, and print the list anew whenever it changes
-    #[arg(long, requires = "env")]
+    /// Go on, and show the lists anew whenever they change; q or Ctrl-C ends it
+    #[arg(long, conflicts_with_all = ["settled", "search"])]
     pub watch: bool,
     /// Wake the environment if it sleeps
     #[arg(long, requires = "env")]
     pub wake: bool,
+    /// List settled threads alone, newest first, the older ones among them
+    #[arg(long, conflicts_with_all = ["all", "search"])]
+    pub settled: bool,
+    /// List the threads that hold these words, wherever they are put
+    #[arg(long, value_name = "WORDS", conflicts_with = "all")]
+    pub search: Option<String>,
+    /// How many threads --settled and --search list at most
+    #[arg(long, value_name = "N", default_value_t = LISTED, value_parser = listed)]
+    pub limit: usize,
+}
+
+/// How many threads of a search, or of the settled ones, are listed where nobody says.
+const LISTED: usize = 50;
+/// How many are listed at most.
+const LISTED_MAX: usize = 1_000;
+
+fn listed(text: &str) -> Result<usize, String> {
+    let many = text.parse().ok().filter(|many| (1..=LISTED_MAX).contains(many));
+    many.ok_or_else(|| format!("expected a number from 1 to {LISTED_MAX}"))
+}
+
+/// `wakeful status`.
+#[derive(Debug, Args)]
+pub struct StatusArgs {
+    /// An environment or paired host [default: all of them]
+    pub env: Option<String>,
+    /// Go on, and show what changes; q or Ctrl-C ends it
+    #[arg(long)]
+    pub watch: bool,
 }
 
 /// `wakeful attach`.
@@ -266,9 +295,18 @@ mod tests {
     }
 
     #[test]
-    fn only_one_list_can_be_watched_or_woken() {
-        assert!(parse(&["threads", "--watch"]).is_err());
+    fn all_lists_can_be_watched_and_one_can_be_woken() {
+        assert!(parse(&["threads", "--watch"]).is_ok());
         assert!(parse(&["threads", "--wake"]).is_err());
         assert!(parse(&["threads", "Site", "--watch", "--all", "--wake"]).is_ok());
+        assert!(parse(&["threads", "--settled", "--limit", "200"]).is_ok());
+        assert!(parse(&["threads", "--search", "contact page"]).is_ok());
+        assert!(parse(&["status", "Site", "--watch"]).is_ok());
+        for limit in ["0", "1001", "many"] {
+            assert!(parse(&["threads", "--settled", "--limit", limit]).is_err(), "{limit}");
+        }
+        for both in [["--settled", "--watch"], ["--settled", "--all"]] {
+            assert!(parse(&[&["threads"], &both[..]].concat()).is_err(), "{both:?}");
+        }
     }
 }

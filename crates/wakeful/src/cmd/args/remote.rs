@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{AttachCommand, PairArgs, SendArgs, SessionsArgs, ThreadsArgs};
+use super::{AttachCommand, PairArgs, SendArgs, SessionsArgs, StatusArgs, ThreadsArgs};
 
 /// What is asked of a server.
 #[derive(Debug, Subcommand)]
@@ -80,12 +80,26 @@ Examples:
     /// List the threads of environments and paired hosts
     #[command(after_help = "\
 Examples:
-  wakeful threads                    of every environment that is awake, and every paired host
-  wakeful threads 'My site' --watch  follow the list
+  wakeful threads                    of every environment and every paired host
+  wakeful threads --watch            the same, followed; with --json a line for each change
   wakeful threads 'My site' --wake   wake it, if it sleeps
   wakeful threads lab --all          of the paired host lab, with everything that is put aside
-A sleeping environment is shown as asleep and left so.")]
+  wakeful threads --settled          those that are done with, of all hosts, newest first
+  wakeful threads --search 'contact page'
+A sleeping environment is shown as asleep and left so. What is shown of a host that sleeps or cannot
+be reached is as it was when it was last seen, and says so; hosts that can answer are waited for, for
+ten seconds at most.")]
     Threads(ThreadsArgs),
+
+    /// Show what the connection to each environment and paired host is doing, and why
+    #[command(after_help = "\
+Examples:
+  wakeful status                     every environment and every paired host in a line
+  wakeful status 'My site'           all that is known of one
+  wakeful status --watch             followed; with --json a line for each change
+It connects as every other command does, and shows what comes of it: the environment's phase, how far
+the connection is, by which way, why it is not there, and when it is tried again. It wakes nothing.")]
+    Status(StatusArgs),
 
     /// Follow a thread, answer its agent and write to it
     #[command(after_help = "\

@@ -14,8 +14,7 @@ use tokio::{
 };
 use wakeful_client::{clock, runtime::Client};
 use wakeful_link::{
-    Change, Failure, Link, boundary::Token, platform::PlatformState, settled::PageState,
-    threads::ConsumerId,
+    Change, Failure, Link, boundary::Token, platform::PlatformState, threads::ConsumerId,
 };
 use wakeful_wire::{
     HostId,
@@ -25,7 +24,6 @@ use wakeful_wire::{
 use super::{
     bar::{self, Bar},
     outbox::Sending,
-    pick::Lists,
     program::Program,
     screen::{Screen, Sink},
     session::{Act, End, Input, Moment as At, Rows, Said, Session, View},
@@ -76,22 +74,18 @@ where
     S: Sink,
     C: FnMut() -> ClientId,
 {
-    /// Follows until there is a reason to end; returns the exit code.
+    /// Follows until there is a reason to end, and returns that.
     ///
     /// # Errors
-    /// The host cannot be reached at the first try or cannot be entered, there is no such thread, or
-    /// standard output is closed.
-    pub(super) async fn run(mut self) -> anyhow::Result<u8> {
+    /// Standard output is closed.
+    pub(super) async fn run(mut self) -> anyhow::Result<End> {
         let mut changes = self.client.changes();
         let mut under_way = UnderWay::default();
         self.fit()?;
         let ended = self.follow(&mut changes, &mut under_way).await;
         let closed = self.screen.close();
         self.give_row_back()?;
-        match ended? {
-            End::Code(code) => closed.map(|()| code),
-            End::Failed(why) => bail!(why),
-        }
+        closed.and(ended)
     }
 
     async fn follow(
@@ -187,20 +181,12 @@ where
                 Some(thread) => link.take_tapped(host, thread),
                 None => Vec::new(),
             };
-            let settled: Rows = if session.needs_settled() {
-                let rows = link.shelf().rows.into_iter();
-                rows.filter(|(of, _)| *of == host).map(|(_, row)| row).collect()
-            } else {
-                Vec::new()
-            };
             let state = thread.and_then(|thread| link.thread(host, thread));
-            let pages = link.settled_pages(host).unwrap_or(&PageState::Closed);
-            let lists = link.shell(host).map(|shell| Lists { shell, settled: &settled, pages });
             session.look(&View {
                 now,
                 connection: link.connection(host),
                 platform: platform_failure(link),
-                lists,
+                shell: link.shell(host),
                 thread: state,
             });
             under_way.program.lines(items, state)
@@ -271,7 +257,6 @@ where
                         self.session.handle_not_shown(&failure);
                     }
                 }
-                Act::LoadSettled => client.with(|link, now| link.load_older_settled(now)),
                 Act::LoadOlder(thread) => {
                     client.with(|link, now| link.load_older(now, host, thread));
                 }

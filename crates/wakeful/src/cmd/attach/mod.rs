@@ -38,6 +38,7 @@ mod told;
 
 use std::process::ExitCode;
 
+use anyhow::anyhow;
 use uuid::Uuid;
 use wakeful_wire::rpc::ClientId;
 
@@ -49,9 +50,10 @@ use self::{
     pick::Wanted,
     render::Render,
     screen::{Screen, has_colours},
-    session::{Session, Setting},
+    session::{End, Session, Setting},
     terminal::Terminal,
 };
+use super::threads;
 use crate::{connect::Reached, output::Output};
 
 /// How `attach` ends.
@@ -64,10 +66,13 @@ mod exit {
     pub(super) const NOT_COMPLETED: u8 = 4;
     /// It was left by an interrupt, as a shell reports it.
     pub(super) const INTERRUPTED: u8 = 130;
+    /// It was told to end by a signal, as a shell reports it.
+    pub(super) const TERMINATED: u8 = 143;
 }
 
 /// Follows a thread, by its id or the beginning of one; the newest one where none is given. With
-/// `output.json` each item is one JSON value in a line. Ends the runtime.
+/// `output.json` each item is one JSON value in a line. `url` names the server as for the runtime,
+/// which is left to the caller to close.
 ///
 /// Ends with 0 when it is left or the thread is idle (`until_idle`) after a completed turn, 3 when
 /// the environment sleeps and nobody is there to wake it, 4 when it is idle after a turn that did
@@ -78,35 +83,49 @@ mod exit {
 /// cannot be entered; it does not know the thread or has none; or standard output is closed.
 pub async fn attach(
     output: Output,
-    reached: Reached,
+    url: Option<&str>,
+    reached: &Reached,
     thread: Option<&str>,
     args: &AttachArgs,
 ) -> anyhow::Result<ExitCode> {
     let mut terminal = Terminal::open(!output.json);
     let variables = crate::env::snapshot();
-    let render = (!output.json).then(|| {
-        let colours = has_colours(terminal.shows, &variables);
-        Render::new(colours, terminal.types)
-    });
+    let render = !output.json;
     let moves = variables.get("TERM").is_none_or(|term| term != "dumb");
     let screen = terminal.shows && !output.json;
-    let session = Session::new(Setting {
-        name: reached.name.clone(),
-        wanted: Wanted::read(thread),
-        options: *args,
-        interactive: terminal.types,
-        screen,
-    });
-    let follow = Follow {
-        client: &reached.client,
-        host: reached.host,
-        session,
-        screen: Screen::new(output, render),
-        bar: (screen && moves).then(Bar::default),
-        inputs: &mut terminal.inputs,
-        fresh: || ClientId::from_uuid(Uuid::new_v4()),
+    let mut wanted = Wanted::read(thread);
+    let ended = loop {
+        let session = Session::new(Setting {
+            name: reached.name.clone(),
+            wanted,
+            options: *args,
+            interactive: terminal.types,
+            screen,
+        });
+        let render =
+            render.then(|| Render::new(has_colours(terminal.shows, &variables), terminal.types));
+        let follow = Follow {
+            client: &reached.client,
+            host: reached.host,
+            session,
+            screen: Screen::new(output, render),
+            bar: (screen && moves).then(Bar::default),
+            inputs: &mut terminal.inputs,
+            fresh: || ClientId::from_uuid(Uuid::new_v4()),
+        };
+        match follow.run().await {
+            Ok(End::NotListed) => {
+                let text = thread.unwrap_or_default();
+                let place = (reached.host, reached.name.clone());
+                match threads::find_unlisted(url, place, &reached.name, text).await {
+                    Ok(found) => wanted = Wanted::Thread(found),
+                    Err(error) => break Err(error),
+                }
+            }
+            Ok(End::Code(code)) => break Ok(code),
+            Ok(End::Failed(why)) => break Err(anyhow!(why)),
+            Err(error) => break Err(error),
+        }
     };
-    let ended = follow.run().await;
-    reached.client.close().await;
     Ok(ExitCode::from(ended?))
 }

@@ -78,10 +78,8 @@ impl Outbox {
 
     /// The oldest call that is not on its way and may be; from here on it is.
     pub(super) fn send_next(&mut self, may: impl Fn(&Call) -> bool) -> Option<(Sending, Call)> {
-        let next = self
-            .waiting
-            .iter_mut()
-            .find(|waiting| waiting.sent.is_none() && may(&waiting.call))?;
+        let next =
+            self.waiting.iter_mut().find(|waiting| waiting.sent.is_none() && may(&waiting.call))?;
         self.sendings += 1;
         let sending = Sending(self.sendings);
         next.sent = Some(sending);

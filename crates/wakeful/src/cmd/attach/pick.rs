@@ -1,11 +1,10 @@
 //! Which thread is shown, where a person named none, or the beginning of one.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use anyhow::{anyhow, bail};
 use wakeful_link::{
-    ConnectionPhase, ConnectionState, DataStatus, FailureClass, Instant, settled::PageState,
-    shell::ShellState,
+    ConnectionPhase, ConnectionState, DataStatus, FailureClass, Instant, shell::ShellState,
 };
 use wakeful_wire::rpc::{ShellRow, ThreadId};
 
@@ -19,7 +18,7 @@ pub(super) const LIST_WAIT: Duration = Duration::from_millis(1_500);
 pub(super) enum Wanted {
     /// The one in which something happened last.
     Newest,
-    /// The one whose id begins like this.
+    /// The one whose id begins like this. One that is listed is meant before one that is not.
     Named(String),
     /// This one.
     Thread(ThreadId),
@@ -30,22 +29,9 @@ impl Wanted {
     pub(super) fn read(text: Option<&str>) -> Self {
         match text {
             None => Self::Newest,
-            Some(text) => {
-                text.parse().map_or_else(|_| Self::Named(text.to_owned()), Self::Thread)
-            }
+            Some(text) => text.parse().map_or_else(|_| Self::Named(text.to_owned()), Self::Thread),
         }
     }
-}
-
-/// What is known of a host's threads.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Lists<'a> {
-    /// The list.
-    pub(super) shell: &'a ShellState,
-    /// Settled threads that the list leaves out.
-    pub(super) settled: &'a [Arc<ShellRow>],
-    /// How far those are.
-    pub(super) pages: &'a PageState,
 }
 
 /// What follows.
@@ -55,8 +41,8 @@ pub(super) enum Picked {
     Thread(ThreadId),
     /// It is not known yet.
     Later,
-    /// A page of older threads is to be read.
-    Page,
+    /// None that the list has; it may be among those that it leaves out.
+    NotListed,
 }
 
 /// How somebody looks for a thread.
@@ -81,13 +67,12 @@ impl Search<'_> {
         self,
         now: Instant,
         connection: &ConnectionState,
-        lists: Lists<'_>,
+        shell: &ShellState,
     ) -> anyhow::Result<Picked> {
         let Self { wanted, name, .. } = self;
         if let Wanted::Thread(thread) = wanted {
             return Ok(Picked::Thread(*thread));
         }
-        let shell = lists.shell;
         if let Some(error) = &shell.error
             && error.class() == FailureClass::Blocked
         {
@@ -99,10 +84,9 @@ impl Search<'_> {
         let Some(list) = shell.list.as_ref().filter(|_| live || may_be_old) else {
             return Ok(Picked::Later);
         };
-        let rows = list.rows().chain(lists.settled);
         match wanted {
             Wanted::Thread(thread) => Ok(Picked::Thread(*thread)),
-            Wanted::Newest => match most_recent(rows.map(Arc::as_ref)) {
+            Wanted::Newest => match most_recent(list.rows().map(Arc::as_ref)) {
                 Some(newest) => Ok(Picked::Thread(newest)),
                 None if live => Err(anyhow!(
                     "there is no thread yet; `wakeful send {name} 'what to do'` begins one"
@@ -110,19 +94,14 @@ impl Search<'_> {
                 None => Ok(Picked::Later),
             },
             Wanted::Named(text) => {
-                let ids: BTreeSet<ThreadId> = rows.map(|row| row.id).collect();
+                let ids = || list.rows().map(|row| row.id);
+                let several = ids().filter(|id| id.to_string().starts_with(text)).count() > 1;
                 let command = format!("wakeful threads {name} --all");
-                let found = short::find(ids.iter().copied(), text, "thread", &command);
-                let several = ids.iter().filter(|id| id.to_string().starts_with(text)).count() > 1;
-                match (found, lists.pages) {
-                    (Ok(found), _) => Ok(Picked::Thread(found)),
-                    (Err(error), _) if several => Err(error),
-                    (Err(_), PageState::More) if live => Ok(Picked::Page),
-                    (Err(_), PageState::Loading | PageState::Closed) => Ok(Picked::Later),
-                    (Err(error), _) if live => {
-                        Err(anyhow!("{error}; an idle subagent's thread is named by its whole id"))
-                    }
-                    (Err(_), _) => Ok(Picked::Later),
+                match short::find(ids(), text, "thread", &command) {
+                    Ok(found) => Ok(Picked::Thread(found)),
+                    Err(error) if several => Err(error),
+                    Err(_) if live => Ok(Picked::NotListed),
+                    Err(_) => Ok(Picked::Later),
                 }
             }
         }

@@ -12,8 +12,8 @@ use std::{collections::VecDeque, sync::Arc};
 
 use serde_json::Value;
 use wakeful_link::{
-    ConnectionState, DataStatus, Failure, FailureClass, Instant, boundary::CallFailure,
-    threads::ThreadState,
+    ConnectionState, DataStatus, Failure, FailureClass, FailureReason, Instant,
+    boundary::CallFailure, session::Effect, shell::ShellState, threads::ThreadState,
 };
 use wakeful_wire::{
     Timestamp,
@@ -27,7 +27,7 @@ use super::{
     harmless::one_line,
     line::{self, Facts},
     outbox::{Missed, Outbox, Sending},
-    pick::{LIST_WAIT, Lists, Picked, Search, Wanted},
+    pick::{LIST_WAIT, Picked, Search, Wanted},
     screen::Connection,
     shown::Shown,
     standing::{Manner, Sight, Standing, Turn},
@@ -60,6 +60,8 @@ pub(super) enum Input {
     End,
     /// An interrupt.
     Interrupt,
+    /// A signal to end.
+    Terminated,
     /// The window has another size.
     Resized,
 }
@@ -73,8 +75,8 @@ pub(super) struct View<'a> {
     pub(super) connection: Option<&'a ConnectionState>,
     /// Why the host is not known: what keeps its platform from saying.
     pub(super) platform: Option<&'a Failure>,
-    /// The threads of the host, where they are known.
-    pub(super) lists: Option<Lists<'a>>,
+    /// The host's list of threads.
+    pub(super) shell: Option<&'a ShellState>,
     /// The shown thread.
     pub(super) thread: Option<&'a ThreadState>,
 }
@@ -86,8 +88,6 @@ pub(super) enum Act {
     Call(Sending, Box<Call>),
     /// Look at this thread, and no longer at the one before.
     Show(ThreadId),
-    /// Read a page of settled threads.
-    LoadSettled,
     /// Read a page of earlier content of this thread.
     LoadOlder(ThreadId),
     /// A person needs the host.
@@ -114,6 +114,8 @@ pub(super) enum Said {
 pub(super) enum End {
     /// With this exit code.
     Code(u8),
+    /// The thread is not in the list, which leaves some out.
+    NotListed,
     /// It does not work, for this reason.
     Failed(String),
 }
@@ -149,6 +151,7 @@ impl Session {
     pub(super) fn new(setting: Setting) -> Self {
         let Setting { name, wanted, options, interactive, screen } = setting;
         let stays = interactive && !options.until_idle;
+        let hint = Said::Note("`/help` says what can be told here".to_owned());
         Self {
             name,
             options,
@@ -164,7 +167,7 @@ impl Session {
             caused: Seq::ZERO,
             listed: Vec::new(),
             acts: VecDeque::new(),
-            said: VecDeque::new(),
+            said: interactive.then_some(hint).into_iter().collect(),
             end: None,
         }
     }
@@ -172,11 +175,6 @@ impl Session {
     /// The shown thread.
     pub(super) fn thread(&self) -> Option<ThreadId> {
         self.shown.as_ref().map(Shown::thread)
-    }
-
-    /// Whether older settled threads are searched, so that the view must hold them.
-    pub(super) const fn needs_settled(&self) -> bool {
-        matches!(self.wanted, Some((Wanted::Named(_), _)))
     }
 
     /// What is to be done next.
@@ -209,12 +207,8 @@ impl Session {
     /// Takes in what the link knows.
     pub(super) fn look(&mut self, view: &View<'_>) {
         let shows = self.shown.as_ref().is_some_and(Shown::is_told);
-        let sight = Sight {
-            now: view.now,
-            connection: view.connection,
-            platform: view.platform,
-            shows,
-        };
+        let sight =
+            Sight { now: view.now, connection: view.connection, platform: view.platform, shows };
         for turn in self.standing.look(sight) {
             match turn {
                 Turn::Say(connection, text) => {
@@ -239,18 +233,18 @@ impl Session {
     }
 
     fn pick(&mut self, view: &View<'_>) {
-        let (Some(connection), Some(lists), Some((wanted, since))) =
-            (view.connection, view.lists, &mut self.wanted)
+        let (Some(connection), Some(shell), Some((wanted, since))) =
+            (view.connection, view.shell, &mut self.wanted)
         else {
             return;
         };
         let since = *since.get_or_insert(view.now);
         let kept_will_do = self.screen && self.interactive;
         let search = Search { wanted, kept_will_do, name: &self.name, since };
-        match search.pick(view.now, connection, lists) {
+        match search.pick(view.now, connection, shell) {
             Ok(Picked::Thread(thread)) => self.show(thread),
             Ok(Picked::Later) => {}
-            Ok(Picked::Page) => self.acts.push_back(Act::LoadSettled),
+            Ok(Picked::NotListed) => self.ends(End::NotListed),
             Err(error) => self.ends(End::Failed(format!("{error:#}"))),
         }
     }
@@ -353,14 +347,13 @@ impl Session {
             }
             Err(failed) => failed,
         };
-        let may_have_happened = failed.effect == wakeful_link::session::Effect::Unknown;
+        let may_have_happened = failed.effect == Effect::Unknown;
         match self.outbox.handle_missed(sending, failed) {
             None => {}
-            Some(Missed::Again) => {
-                if may_have_happened {
-                    self.note("the answer to a prompt was lost; it is sent again under its id");
-                }
+            Some(Missed::Again) if may_have_happened => {
+                self.note("the answer to a prompt was lost; it is sent again under its id");
             }
+            Some(Missed::Again) => {}
             Some(Missed::Refused(_, failure)) => {
                 self.note(format!("not taken: {}", one_line(&failure.detail, REASON_MAX)));
             }
@@ -391,11 +384,11 @@ impl Session {
     pub(super) fn handle_overlooked(&mut self) {
         for sending in self.outbox.under_way() {
             let failure = Failure::new(
-                wakeful_link::FailureReason::Overloaded,
+                FailureReason::Overloaded,
                 "This program was too slow to hear the answer.",
             );
-            let effect = wakeful_link::session::Effect::Unknown;
-            self.handle_answered(sending, Err(CallFailure { failure, effect }));
+            let failed = CallFailure { failure, effect: Effect::Unknown };
+            self.handle_answered(sending, Err(failed));
         }
     }
 

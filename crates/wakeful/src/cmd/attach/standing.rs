@@ -143,7 +143,8 @@ impl Standing {
                 let text = format!("connection lost, connecting again{why}");
                 turns.push(Turn::Say(Connection::Lost, Some(text)));
             }
-            ConnectionPhase::Offline | ConnectionPhase::Connecting | ConnectionPhase::Available => {}
+            ConnectionPhase::Offline | ConnectionPhase::Connecting | ConnectionPhase::Available => {
+            }
         }
         if before.is_none() && self.manner.wakes && !self.is_connected() && self.woken.is_none() {
             self.woken = Some(sight.now);

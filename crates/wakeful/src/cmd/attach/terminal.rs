@@ -45,6 +45,14 @@ impl Terminal {
                 }
             }
         });
+        let ended = sender.clone();
+        tokio::spawn(async move {
+            let Ok(mut ends) = signal(SignalKind::terminate()) else { return };
+            if ends.recv().await.is_some() {
+                // Nobody takes it any more: then it has ended.
+                let _gone = ended.send(Input::Terminated).await;
+            }
+        });
         tokio::spawn(async move {
             while tokio::signal::ctrl_c().await.is_ok() {
                 if sender.send(Input::Interrupt).await.is_err() {

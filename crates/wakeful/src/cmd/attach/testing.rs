@@ -1,14 +1,18 @@
 //! A log to follow, for tests.
 
-use std::{cell::RefCell, rc::Rc};
+use std::{cell::RefCell, rc::Rc, sync::Arc};
 
 use uuid::Uuid;
+use wakeful_link::{
+    DataStatus,
+    threads::{Held, ThreadState},
+};
 use wakeful_wire::{
     Timestamp,
     rpc::{
-        ClientId, Cursor, Detail, Epoch, Event, EventBody, Outcome, Page, PermissionOption,
-        PermissionOptionKind, Prompt, RequestId, Role, Seq, StopReason, Thread, ThreadId,
-        ThreadItem, ToolPatch, ToolStatus, TurnId,
+        ClientId, Cursor, Detail, Epoch, Event, EventBody, Outcome, Page, PageCursor,
+        PermissionOption, PermissionOptionKind, Prompt, RequestId, Role, Seq, ShellRow, StopReason,
+        Thread, ThreadId, ThreadItem, ToolPatch, ToolStatus, TurnId,
     },
 };
 
@@ -63,6 +67,11 @@ impl Log {
         self.push(EventBody::TurnStarted { turn: turn(number), segment: number, prompt })
     }
 
+    /// A prompt that waits.
+    pub(super) fn queue(&mut self, number: u32, text: &str) -> &mut Self {
+        self.push(EventBody::PromptQueued { prompt: Prompt::text(client(number), text) })
+    }
+
     pub(super) fn end(&mut self, number: u32, outcome: Outcome) -> &mut Self {
         self.push(EventBody::TurnEnded { turn: turn(number), outcome })
     }
@@ -114,6 +123,29 @@ impl Log {
         detail
     }
 
+    /// What a client knows of it then.
+    pub(super) fn state(&self, count: usize, status: DataStatus) -> ThreadState {
+        self.state_of(self.detail(count), count, status)
+    }
+
+    /// The same with only so many of the newest segments.
+    pub(super) fn cut(&self, count: usize, segments: usize, status: DataStatus) -> ThreadState {
+        let mut detail = self.detail(count);
+        let page = &mut detail.page;
+        page.segments.drain(..page.segments.len() - segments);
+        let first = page.segments.first().unwrap();
+        let created = detail.thread.created;
+        page.before = Some(PageCursor { created, segment: first.number, item: 0 });
+        let mut state = self.state_of(detail, count, status);
+        state.page.has_more = true;
+        state
+    }
+
+    fn state_of(&self, detail: Detail, count: usize, status: DataStatus) -> ThreadState {
+        let held = Held { detail: Arc::new(detail), cursor: self.cursor(count, 1) };
+        ThreadState { held: Some(held), status, ..ThreadState::default() }
+    }
+
     pub(super) fn cursor(&self, count: usize, epoch: u64) -> Cursor {
         Cursor { epoch: Epoch(epoch), seq: self.0[count - 1].seq }
     }
@@ -137,6 +169,32 @@ impl Log {
 
     pub(super) fn len(&self) -> usize {
         self.0.len()
+    }
+}
+
+/// A row of an idle thread in which something happened at this second.
+pub(super) fn row(id: ThreadId, second: u64) -> ShellRow {
+    ShellRow {
+        id,
+        seq: Seq(second),
+        created_at: Timestamp(0),
+        active_at: Timestamp(second * 1_000),
+        parent: None,
+        root: id,
+        project: String::new(),
+        agent: "shell".to_owned(),
+        title: None,
+        pinned: false,
+        snoozed_until: None,
+        settled: None,
+        running_since: None,
+        cancelling: false,
+        last_outcome: None,
+        queued: 0,
+        held: false,
+        pending: 0,
+        background: false,
+        mode: None,
     }
 }
 

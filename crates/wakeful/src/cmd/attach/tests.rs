@@ -1,6 +1,10 @@
-//! A followed thread, from items to what is printed.
+//! From what the link knows to what is shown, sent and said.
 
-mod follow;
+mod line;
+mod pick;
+mod program;
 mod render;
+mod screen;
 mod session;
-mod state;
+mod shown;
+mod standing;

@@ -151,7 +151,8 @@ impl Told {
     }
 
     fn tell_segments(&mut self, segments: &[Segment], more: bool, out: &mut Vec<Change>) {
-        for segment in segments.iter().filter(|segment| segment.number >= self.floor) {
+        let floor = self.floor;
+        for segment in segments.iter().filter(|segment| segment.number >= floor) {
             match self.segment {
                 Some(told) if segment.number < told => continue,
                 Some(told) if segment.number == told => {

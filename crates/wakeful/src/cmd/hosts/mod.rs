@@ -155,6 +155,10 @@ fn host(link: &Link, entry: &Entry, rows: Rows) -> Option<HostView> {
         Rows::Live => shell.list.as_ref(),
         Rows::Steady => link.shown(host),
     };
+    // Rows that wait to change together with others' are not what the host has.
+    let held = list.is_some() && list != shell.list.as_ref();
+    let behind = held && shell.status == DataStatus::Live;
+    let status = if behind { DataStatus::Synchronizing } else { shell.status };
     Some(HostView {
         host,
         env,
@@ -163,7 +167,7 @@ fn host(link: &Link, entry: &Entry, rows: Rows) -> Option<HostView> {
         connection: link.connection(host)?.clone(),
         address: link.way(host).cloned().or_else(first),
         session_until: link.session_until(host),
-        status: shell.status,
+        status,
         error: shell.error.clone(),
         list: list.cloned(),
         as_of: None,

@@ -3,10 +3,7 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::{
-    sync::broadcast::Receiver,
-    time::{Instant as Moment, timeout},
-};
+use tokio::{sync::broadcast::Receiver, time::timeout};
 use wakeful_link::{
     Change, ConnectionPhase, ConnectionState, Failure, FailureClass, FailureReason,
     boundary::{CallFailure, Token},

@@ -104,10 +104,13 @@ mod tests {
 
     use super::*;
 
+    fn lost(reason: FailureReason) -> Option<Failure> {
+        Some(Failure::new(reason, "x"))
+    }
+
     #[test]
     fn a_host_is_waited_for_until_it_is_live_asleep_or_has_failed() {
         type Change = &'static dyn Fn(&mut ConnectionState, &mut ShellState);
-        let lost = |reason| Some(Failure::new(reason, "x"));
         // What is so, and whether that is an end: without waking, and with.
         let table: [(&str, ConnectionPhase, Change, bool, bool); 10] = [
             (

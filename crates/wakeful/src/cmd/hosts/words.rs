@@ -21,6 +21,8 @@ pub(in crate::cmd) enum Countdown {
     Shown,
     /// Only that it will come: the text stands for longer.
     Hidden,
+    /// It is not: the client that would try again is about to end.
+    Over,
 }
 
 /// What a host's connection is doing, why, and what comes next.
@@ -77,7 +79,8 @@ fn next_try(at: Option<Instant>, now: Instant, countdown: Countdown) -> String {
             let left = now.until(at) + Duration::from_millis(999);
             format!("not connected, next try in {}", coarse(left.max(Duration::from_secs(1))))
         }
-        (Some(_) | None, Countdown::Hidden) | (None, Countdown::Shown) => {
+        (_, Countdown::Over) => "not connected".to_owned(),
+        (_, Countdown::Hidden) | (None, Countdown::Shown) => {
             "not connected, to be tried again".to_owned()
         }
     }
@@ -141,9 +144,10 @@ pub(in crate::cmd) fn platform_words(
         }
         PlatformState::Offline => "waits for the network".to_owned(),
         PlatformState::Blocked(failure) => {
-            let cause = match failure.reason {
-                FailureReason::Authentication => "sign-in needed (`wakeful login`)",
-                _ => "cannot be connected to as it is",
+            let cause = if failure.reason == FailureReason::Authentication {
+                "sign-in needed (`wakeful login`)"
+            } else {
+                "cannot be connected to as it is"
             };
             format!("{cause}: {}", why(Some(failure)))
         }
@@ -306,6 +310,8 @@ mod tests {
         let later = words(&host, NOW.after(Duration::from_secs(5)), Countdown::Hidden);
         assert_eq!(early, later);
         assert!(!early.contains('\u{1b}') && early.contains("tried again"), "{early}");
+        let over = words(&host, NOW, Countdown::Over);
+        assert!(over.starts_with("not connected: "), "{over}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The thread that a person means.
 
-use wakeful_link::DataStatus;
-use wakeful_wire::rpc::ThreadId;
+use wakeful_link::{DataStatus, Failure, FailureReason};
+use wakeful_wire::{HostId, rpc::ThreadId};
 
 use super::{
     super::{
@@ -12,14 +12,15 @@ use super::{
 };
 use crate::connect::{self, Reached};
 
-/// The thread that `text` is the id of, or the beginning of one. A whole id is not looked up. The
-/// host is woken for it.
+/// The thread that `text` is the id of, or the beginning of one, among all that the host has. A
+/// whole id is not looked up. The host is woken for it. `place` is the host and what it is called,
+/// `env` how a person named it.
 ///
 /// # Errors
 /// The list cannot be had, or no thread fits, or several do.
-pub(in crate::cmd) async fn find(
+pub(in crate::cmd) async fn find_unlisted(
     url: Option<&str>,
-    reached: &Reached,
+    place: (HostId, String),
     env: &str,
     text: &str,
 ) -> anyhow::Result<ThreadId> {
@@ -29,12 +30,13 @@ pub(in crate::cmd) async fn find(
     // A list that leaves threads out does not show that only one fits.
     let client = connect::client(connect::Options {
         url: url.map(str::to_owned),
-        focus: Some(vec![reached.host]),
+        focus: Some(vec![place.0]),
         keep_alive: false,
         whole_lists: true,
     })
     .await?;
-    let whole = Reached { client, ..reached.clone() };
+    let (host, name) = place;
+    let whole = Reached { client, host, name };
     let found = look(&whole, env, text).await;
     whole.client.close().await;
     found
@@ -52,10 +54,7 @@ async fn look(whole: &Reached, env: &str, text: &str) -> anyhow::Result<ThreadId
         Some(Ok(list.rows().map(|row| row.id).collect::<Vec<_>>()))
     })
     .await;
-    let late = || {
-        let detail = "Its list does not come.";
-        Err(wakeful_link::Failure::new(wakeful_link::FailureReason::Timeout, detail))
-    };
+    let late = || Err(Failure::new(FailureReason::Timeout, "Its list does not come."));
     let ids = ids.unwrap_or_else(late).map_err(|failure| hosts::failed(whole, failure))?;
     let list = format!("wakeful threads {env} --all");
     short::find(ids, text, "thread", &list)

@@ -79,7 +79,7 @@ impl HostList {
             older_settled: host.list.as_ref().and_then(|list| list.older_settled().cloned()),
             rows,
             settled: host.settled,
-            text: text(host, now, Countdown::Hidden, clock::now()),
+            text: text(host, now, Countdown::Over, clock::now()),
         }
     }
 }
@@ -101,12 +101,7 @@ fn phase(host: &HostView) -> Option<Phase> {
 
 /// A host as people read it: its name, what is to be known of its connection and its data where not
 /// all is well, and its threads.
-pub(super) fn text(
-    host: &HostView,
-    at: Instant,
-    countdown: Countdown,
-    now: Timestamp,
-) -> String {
+pub(super) fn text(host: &HostView, at: Instant, countdown: Countdown, now: Timestamp) -> String {
     let name = printable(&host.name);
     let mut text = format!("{name}\n");
     let live = host.is_live() && host.connection.phase == ConnectionPhase::Connected;
@@ -174,7 +169,10 @@ mod tests {
         asleep.connection.phase = ConnectionPhase::Asleep;
         (asleep.status, asleep.as_of) = (DataStatus::Cached, Some(Timestamp(NOW.0 - 180_000)));
         let text = said(&asleep);
-        assert!(text.contains("  asleep; `wakeful threads 'Site/dev' --wake` wakes it\n"), "{text}");
+        assert!(
+            text.contains("  asleep; `wakeful threads 'Site/dev' --wake` wakes it\n"),
+            "{text}"
+        );
         assert!(text.contains("  its threads, as it was 3m ago:\n"), "{text}");
         let list = HostList::of(&asleep, AT);
         assert_eq!((list.phase, list.live), (Some(Phase::Suspended), false));

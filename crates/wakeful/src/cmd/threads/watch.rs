@@ -1,175 +1,184 @@
-//! `threads --watch`: a list that is printed anew whenever it changes.
+//! `threads --watch`: lists that stand in one place and are told whenever they change.
 
-use std::{io::IsTerminal as _, process::ExitCode, time::Duration};
+use std::{process::ExitCode, time::Duration};
 
-use tokio::time::Instant;
-use wakeful_wire::rpc::{Call, CallId, ServerFrame, ShellSubscribe};
+use tokio::{sync::broadcast::error::RecvError, time::timeout};
+use wakeful_client::{clock, runtime::Client};
+use wakeful_link::{ConnectionPhase, platform::PlatformState};
+use wakeful_wire::{HostId, Timestamp};
 
 use super::{
-    super::{
-        backoff::{Backoff, chance},
-        which::Chosen,
-    },
-    list::{List, omissions},
-    now, table,
+    super::hosts::{self, Countdown, HostView, Rows, View, failure::HostFailure},
+    changes::Told,
+    keys::{Key, Keys},
+    picture,
+    redraw::Redraw,
 };
-use crate::{
-    host::{Ended, HostError, HostSocket},
-    output::{Output, printable},
-};
+use crate::output::Output;
 
-/// How long changes are gathered before the list is printed.
+/// How long changes are gathered before they are told.
 const GATHERED: Duration = Duration::from_millis(150);
+/// How often seconds are counted, while there are some to count.
+const COUNTED: Duration = Duration::from_secs(1);
 /// How often ages are told anew while nothing changes.
 const AGED: Duration = Duration::from_secs(30);
-/// The longest pause between two tries to connect.
-const PAUSE_MAX: Duration = Duration::from_secs(15);
 
-/// Follows a list until it is interrupted, or refused for good. A sleeping environment is woken at
-/// most once, at the beginning, and only if `wake` says so.
-pub(super) async fn watch(
-    chosen: &Chosen,
-    all: bool,
-    mut wake: bool,
+/// What is watched.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::cmd) enum Watched {
+    /// The lists of threads.
+    Lists,
+    /// The connections alone, told to people by this text.
+    Connections(fn(&View, Countdown, Timestamp) -> String),
+}
+
+/// Follows the hosts until a person ends it, or the one host that is followed refuses for good.
+/// With `wake` these hosts are woken, once.
+pub(in crate::cmd) async fn watch(
+    client: &Client,
+    only: Option<&[HostId]>,
+    wake: bool,
+    what: Watched,
     output: Output,
 ) -> anyhow::Result<ExitCode> {
-    let host = chosen.host()?;
-    let mut shown = Shown { name: chosen.name(), output, last: None };
-    let mut list = List::default();
-    let mut backoff = Backoff::endless(PAUSE_MAX);
+    let mut changes = client.changes();
+    let mut wanted = if wake { only.unwrap_or_default().to_vec() } else { Vec::new() };
+    let mut sink = Sink::new(what, output);
+    let mut keys = Keys::listen(sink.is_terminal());
     loop {
-        match host.connect(wake).await {
-            Ok(mut socket) => {
-                wake = false;
-                let ended = follow(&mut socket, &mut list, all, &mut backoff, &mut shown).await?;
-                shown.say(&ended_because(&ended))?;
+        let painted = client.with(|link, now| {
+            // An environment that is not known yet comes with its platform's list.
+            wanted.retain(|host| !link.intend(now, *host));
+            link.first_paint(now)
+        });
+        let view = hosts::view(client, only, sink.rows());
+        if painted {
+            sink.tell(&view)?;
+            if let [host] = view.hosts.as_slice()
+                && only.is_some()
+                && let Some(refused) = refused(host)
+            {
+                return Err(refused.into());
             }
-            Err(HostError::Asleep { phase }) => {
-                let phase = phase.map_or("asleep", wakeful_wire::Phase::as_str);
-                shown.say(phase)?;
-            }
-            Err(error) if error.is_passing() => shown.say(&error.to_string())?,
-            Err(error) => return Err(error.into()),
         }
-        list.complete = false;
-        if let Some(pause) = backoff.pause(chance()) {
-            tokio::time::sleep(pause).await;
-        }
-    }
-}
-
-fn ended_because(ended: &Ended) -> String {
-    match ended.code {
-        Some(4503) => "asleep".to_owned(),
-        Some(_) | None => ended.to_string(),
-    }
-}
-
-/// Follows a list for as long as the socket lasts.
-///
-/// # Errors
-/// The subscription is refused, or nothing can be printed any more.
-async fn follow(
-    socket: &mut HostSocket,
-    list: &mut List,
-    all: bool,
-    backoff: &mut Backoff,
-    shown: &mut Shown,
-) -> anyhow::Result<Ended> {
-    let mut call = match subscribe(socket, list, all).await {
-        Ok(call) => call,
-        Err(ended) => return Ok(ended),
-    };
-    // When the list is to be printed. It only goes on from there when it has been printed.
-    let mut due: Option<Instant> = None;
-    loop {
-        let frame = match due {
-            None => socket.next().await,
-            Some(at) => match tokio::time::timeout_at(at, socket.next()).await {
-                Ok(frame) => frame,
-                Err(_) => {
-                    shown.list(list)?;
-                    due = Some(Instant::now() + AGED);
-                    continue;
+        let again = sink.again(&view);
+        tokio::select! {
+            change = changes.recv() => match change {
+                // Whoever missed some reads everything anew, as after one.
+                Ok(_) | Err(RecvError::Lagged(_)) => {
+                    if let Ok(Key::Quit) = timeout(GATHERED, keys.next()).await {
+                        return Ok(ExitCode::SUCCESS);
+                    }
+                    while changes.try_recv().is_ok() {}
                 }
+                Err(RecvError::Closed) => return Ok(ExitCode::SUCCESS),
             },
-        };
-        match frame {
-            Err(ended) => return Ok(ended),
-            Ok(ServerFrame::Item { id, item }) if id == call => {
-                shown.item(&item)?;
-                let Ok(item) = serde_json::from_value(item) else {
-                    // Something that changes the list and cannot be read: begun anew, whole.
-                    *list = List::default();
-                    return Ok(Ended { code: None, reason: "an item cannot be read".to_owned() });
-                };
-                list.apply(item);
-                if list.complete {
-                    backoff.reset();
-                    let soon = Instant::now() + GATHERED;
-                    due = Some(due.map_or(soon, |due| due.min(soon)));
-                }
-            }
-            Ok(ServerFrame::Error { id, problem }) if id == call => {
-                return Err(HostError::from(problem).into());
-            }
-            Ok(ServerFrame::End { id }) if id == call => {
-                call = match subscribe(socket, list, all).await {
-                    Ok(call) => call,
-                    Err(ended) => return Ok(ended),
-                };
-            }
-            Ok(_) => {}
+            key = keys.next() => match key {
+                Key::Quit => return Ok(ExitCode::SUCCESS),
+                Key::Resized => sink.moved(),
+            },
+            () = tokio::time::sleep(again) => {}
         }
     }
 }
 
-async fn subscribe(socket: &mut HostSocket, list: &List, all: bool) -> Result<CallId, Ended> {
-    let subscribe = ShellSubscribe { cursor: list.cursor, omit: omissions(all) };
-    socket.request(&Call::ShellSubscribe(subscribe)).await
+/// Why following a host is of no use any more.
+fn refused(host: &HostView) -> Option<HostFailure> {
+    let blocked = host.connection.phase == ConnectionPhase::Blocked;
+    let failure = host.failure().filter(|_| blocked)?;
+    Some(HostFailure { name: host.name.clone(), paired: host.env.is_none(), failure })
 }
 
-/// What is on the screen.
-struct Shown {
-    name: String,
-    output: Output,
-    /// The last text: the same is not printed twice.
-    last: Option<String>,
+/// Whether there are seconds to count.
+fn counts(view: &View) -> bool {
+    let hosts = view.hosts.iter().any(|host| host.connection.phase == ConnectionPhase::Backoff);
+    let platforms = view
+        .platforms
+        .iter()
+        .any(|platform| matches!(platform.state, PlatformState::Backoff { .. }));
+    hosts || platforms
 }
 
-impl Shown {
-    /// A program gets each item as it comes.
-    fn item(&self, item: &serde_json::Value) -> anyhow::Result<()> {
-        if self.output.json { self.output.line(&item.to_string()) } else { Ok(()) }
-    }
+/// Where what is watched goes: a text in one place, or a line for each change.
+#[derive(Debug)]
+enum Sink {
+    People(Redraw, Watched),
+    Programs(Output, Told),
+}
 
-    /// A person gets the whole list: on a terminal in the place of the one before.
-    fn list(&mut self, list: &List) -> anyhow::Result<()> {
-        let table = table::table(&list.rows, list.older_settled.as_ref(), now());
-        self.text(format!("{}\n{}", printable(&self.name), super::indented(&table)))
-    }
-
-    /// Says why there is nothing to follow.
-    fn say(&mut self, why: &str) -> anyhow::Result<()> {
-        if self.output.json {
-            return Ok(());
-        }
-        self.text(format!("{}\n  {}\n", printable(&self.name), printable(why)))
-    }
-
-    fn text(&mut self, text: String) -> anyhow::Result<()> {
-        if self.output.json || self.last.as_ref() == Some(&text) {
-            return Ok(());
-        }
-        let place = if std::io::stdout().is_terminal() {
-            "\u{1b}[H\u{1b}[2J"
-        } else if self.last.is_some() {
-            "\n"
+impl Sink {
+    fn new(what: Watched, output: Output) -> Self {
+        if output.json {
+            Self::Programs(output, Told::of(what))
         } else {
-            ""
-        };
-        self.output.raw(format!("{place}{text}").as_bytes())?;
-        self.last = Some(text);
-        Ok(())
+            Self::People(Redraw::new(output), what)
+        }
+    }
+
+    const fn is_terminal(&self) -> bool {
+        match self {
+            Self::People(redraw, _) => redraw.is_terminal(),
+            Self::Programs(..) => false,
+        }
+    }
+
+    const fn rows(&self) -> Rows {
+        match self {
+            Self::People(..) => Rows::Steady,
+            Self::Programs(..) => Rows::Live,
+        }
+    }
+
+    fn moved(&mut self) {
+        match self {
+            Self::People(redraw, _) => redraw.moved(),
+            Self::Programs(..) => {}
+        }
+    }
+
+    fn tell(&mut self, view: &View) -> anyhow::Result<()> {
+        match self {
+            Self::People(redraw, what) => {
+                let (countdown, now) = (redraw.countdown(), clock::now());
+                redraw.draw(match what {
+                    Watched::Lists => picture::picture(view, countdown, now),
+                    Watched::Connections(text) => text(view, countdown, now),
+                })
+            }
+            Self::Programs(output, told) => {
+                told.lines(view).iter().try_for_each(|line| output.line(&line.to_string()))
+            }
+        }
+    }
+
+    /// After which time it is told again although nothing changed.
+    fn again(&self, view: &View) -> Duration {
+        if self.is_terminal() && counts(view) { COUNTED } else { AGED }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wakeful_link::{Failure, FailureReason, Instant};
+
+    use super::{super::super::hosts::testing::host, *};
+
+    #[test]
+    fn a_host_that_refuses_for_good_is_not_watched_any_longer() {
+        let mut view = host("Site/dev");
+        assert!(refused(&view).is_none());
+        view.connection.last_failure = Some(Failure::new(FailureReason::Network, "No route."));
+        view.connection.phase = ConnectionPhase::Backoff;
+        assert!(refused(&view).is_none(), "it is tried again");
+        view.connection.phase = ConnectionPhase::Blocked;
+        assert!(refused(&view).is_some());
+    }
+
+    #[test]
+    fn seconds_are_counted_only_while_there_are_some() {
+        let mut view = View { now: Instant(0), hosts: vec![host("Site/dev")], platforms: vec![] };
+        assert!(!counts(&view));
+        view.hosts[0].connection.phase = ConnectionPhase::Backoff;
+        assert!(counts(&view));
     }
 }

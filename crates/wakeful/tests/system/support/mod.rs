@@ -1,5 +1,6 @@
 //! A platform to test, and the clients that visit it.
 
+mod alone;
 mod api;
 mod browser;
 mod http;
@@ -9,6 +10,7 @@ mod processes;
 mod socket;
 mod waiting;
 
+pub(crate) use alone::Alone;
 pub(crate) use api::User;
 pub(crate) use browser::Browser;
 pub(crate) use http::{Answer, Ask, Exchange};

@@ -1,6 +1,6 @@
 //! The platform: which environments there are, and what they are doing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use wakeful_wire::{EnvId, HostId, Phase, UserName};
@@ -33,6 +33,8 @@ pub(in crate::link::tests) struct Platform {
     pub(in crate::link::tests) user: Option<UserName>,
     /// How often something was woken.
     pub(in crate::link::tests) woken: usize,
+    /// Environments that somebody wants awake as soon as they sleep.
+    wanted_awake: BTreeSet<EnvId>,
     /// The stream that the client wants.
     pub(super) wanted: Option<StreamId>,
     /// The one that is open.
@@ -48,6 +50,7 @@ impl Default for Platform {
             thinks: 0,
             user: None,
             woken: 0,
+            wanted_awake: BTreeSet::new(),
             wanted: None,
             open: None,
         }
@@ -71,7 +74,10 @@ impl Platform {
                     "sandbox": null,
                     "since": 0,
                     "surfaces": [],
-                    "clocks": { "agent": null, "app": null },
+                    "clocks": {
+                        "agent": { "expires_in_ms": 0 },
+                        "app": { "expires_in_ms": 0 },
+                    },
                     "leases": [],
                 }],
             })
@@ -82,15 +88,15 @@ impl Platform {
 
 impl World {
     /// What an environment's host is doing; nothing for a host that is paired with.
-    pub(super) fn phase_of(&self, host: HostId) -> Option<Phase> {
+    pub(in crate::link::tests) fn phase_of(&self, host: HostId) -> Option<Phase> {
         let env = self.hosts[&host].env?;
-        Some(self.platform.environments[&env].1)
+        Some(self.platform.environments.get(&env).map_or(Phase::Deleted, |held| held.1))
     }
 
     /// Wakes an environment. Whether it will be ready.
-    pub(super) fn wake(&mut self, host: HostId) -> bool {
+    pub(in crate::link::tests) fn wake(&mut self, host: HostId) -> bool {
         let Some(env) = self.hosts[&host].env else { return false };
-        match self.platform.environments[&env].1 {
+        match self.platform.environments.get(&env).map_or(Phase::Deleted, |held| held.1) {
             Phase::Suspended => {
                 self.platform.woken += 1;
                 self.turns(env, Phase::Starting);
@@ -98,6 +104,11 @@ impl World {
                 true
             }
             Phase::Starting | Phase::Ready => true,
+            // It goes to sleep first.
+            Phase::Suspending => {
+                self.platform.wanted_awake.insert(env);
+                true
+            }
             _ => false,
         }
     }
@@ -114,6 +125,15 @@ impl World {
         self.later(500, Happening::Turns(env, Phase::Suspended));
     }
 
+    /// An environment is deleted.
+    pub(in crate::link::tests) fn delete(&mut self, host: HostId) {
+        let Some(env) = self.hosts[&host].env else { return };
+        self.platform.environments.remove(&env);
+        let out = self.host_mut(host).close_all(4404, "deleted");
+        self.send_out(host, out);
+        self.stream_says(Says::Environment(env, Phase::Deleted));
+    }
+
     pub(in crate::link::tests) fn turns(&mut self, env: EnvId, phase: Phase) {
         let Some(held) = self.platform.environments.get_mut(&env) else { return };
         if held.1 == phase {
@@ -124,6 +144,9 @@ impl World {
             self.host_mut(HostId::from(env)).log.restart(0);
         }
         self.stream_says(Says::Environment(env, phase));
+        if phase == Phase::Suspended && self.platform.wanted_awake.remove(&env) {
+            self.wake(HostId::from(env));
+        }
     }
 
     fn stream_says(&mut self, says: Says) {

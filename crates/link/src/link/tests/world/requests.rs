@@ -88,7 +88,7 @@ impl World {
         }
         let env = request.path.strip_prefix("/api/environments/").expect("a known path");
         let env: EnvId = env.strip_suffix("/grant").expect("a grant").parse().expect("an id");
-        let phase = self.platform.environments[&env].1;
+        let phase = self.phase_of(HostId::from(env)).expect("an environment");
         if phase != Phase::Ready {
             if request.wake && self.wake(HostId::from(env)) {
                 return None;

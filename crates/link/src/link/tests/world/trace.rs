@@ -1,5 +1,7 @@
 //! What happened, as lines of text that people can read and compare.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 use wakeful_wire::{Phase, rpc::ThreadId};
 
@@ -14,6 +16,8 @@ use crate::{
 #[derive(Debug, Default)]
 pub(in crate::link::tests) struct Trace {
     lines: Option<Vec<String>>,
+    /// What was noted of each connection last: the same again is nothing new.
+    connections: BTreeMap<String, String>,
 }
 
 impl Trace {
@@ -117,7 +121,7 @@ impl Trace {
     }
 
     pub(super) fn connection(&mut self, time: u64, host: &str, state: &ConnectionState) {
-        self.note(time, || {
+        let words = {
             let phase = match state.phase {
                 ConnectionPhase::Available => "not wanted",
                 ConnectionPhase::Offline => "offline",
@@ -136,7 +140,10 @@ impl Trace {
                 state.generation,
                 why.unwrap_or_default(),
             )
-        });
+        };
+        if self.connections.insert(host.to_owned(), words.clone()).as_ref() != Some(&words) {
+            self.note(time, || words);
+        }
     }
 
     pub(super) fn list(&mut self, time: u64, host: &str, shell: &ShellState) {

@@ -53,6 +53,8 @@ impl Session {
             Input::Line(line) => self.typed(&line, moment),
             Input::End => self.ends(End::Code(exit::DONE)),
             Input::Interrupt => self.interrupt(moment.now),
+            // The terminal is given back as it was.
+            Input::Terminated => self.ends(End::Code(exit::TERMINATED)),
             Input::Resized => {}
         }
         self.send();
@@ -142,7 +144,8 @@ impl Session {
     fn answer(&mut self, option: String, remember: bool) {
         let Some(shown) = &self.shown else { return };
         let Some(request) = shown.pending().first().map(|oldest| oldest.request) else { return };
-        let answers = |call: &Call| matches!(call, Call::ThreadAnswer(answer) if answer.request == request);
+        let answers =
+            |call: &Call| matches!(call, Call::ThreadAnswer(answer) if answer.request == request);
         if self.outbox.any(answers) {
             return self.note("that is answered already, and on its way");
         }
@@ -181,8 +184,7 @@ impl Session {
         let Some((thread, turn)) = running else { return self.note(idle) };
         let cancel = Call::ThreadCancel(ThreadCancel { thread, turn: Some(turn) });
         if self.outbox.any(|waiting| *waiting == cancel) || self.put(cancel) {
-            let when =
-                if self.standing.is_connected() { "" } else { ", once the host is there" };
+            let when = if self.standing.is_connected() { "" } else { ", once the host is there" };
             self.note(format!("{done}{when}"));
         }
     }

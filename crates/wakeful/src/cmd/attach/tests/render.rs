@@ -126,7 +126,10 @@ fn each_change_has_its_text() {
         (exit(Some(0), None), "  └ ended with 0\n"),
         (exit(Some(2), None), "  └ ended with 2\n"),
         (exit(None, Some(9)), "  └ ended by signal 9\n"),
-        (Change::Synchronized, ""),
+        (Change::Held(false), ""),
+        (Change::LeftOut, "… earlier content is left out (`/older` shows it)\n"),
+        (Change::Kept, "── as it was when this machine last saw it\n"),
+        (Change::Current, "── up to date\n"),
     ];
     for (change, text) in cases {
         assert_eq!(rendered(std::slice::from_ref(&change)), text, "{change:?}");

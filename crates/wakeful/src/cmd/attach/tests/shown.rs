@@ -1,15 +1,24 @@
 use std::collections::{BTreeMap, BTreeSet};
 
+use wakeful_link::{DataStatus, threads::ThreadState};
 use wakeful_wire::rpc::{
-    EventBody, Exit, NoticeLevel, Outcome, PermissionState, PlanEntry, Role, ThreadItem,
-    ToolContent, ToolKind, ToolPatch, ToolStatus, Usage, WithdrawnWhy,
+    EventBody, Exit, NoticeLevel, Outcome, PermissionState, PlanEntry, Role, ToolContent, ToolKind,
+    ToolPatch, ToolStatus, Usage, WithdrawnWhy,
 };
 
 use super::super::{
     change::{Change, Place},
-    state::Following,
+    shown::{Earlier, Shown},
     testing::{DONE, Dice, Log, request, thread},
 };
+
+const LIVE: DataStatus = DataStatus::Live;
+
+fn look(shown: &mut Shown, state: &ThreadState) -> Vec<Change> {
+    let mut changes = Vec::new();
+    shown.look(state, &mut changes);
+    changes
+}
 
 /// What somebody has seen, with all that may only be seen once checked.
 #[derive(Debug, Default, PartialEq)]
@@ -84,13 +93,18 @@ impl Seen {
                     assert_eq!(self.ended.insert(segment, outcome), None, "ended twice");
                 }
                 Change::Usage(usage) => self.usage = Some(usage),
-                Change::LeftOut | Change::Rewound | Change::Deleted => panic!("{change:?}"),
+                Change::LeftOut
+                | Change::Rewound
+                | Change::Deleted
+                | Change::Kept
+                | Change::Current
+                | Change::Earlier
+                | Change::EarlierEnd => panic!("{change:?}"),
                 Change::Mode(_)
                 | Change::Archived(_)
                 | Change::Queued(_)
                 | Change::Held(_)
-                | Change::Cancelling
-                | Change::Synchronized => {}
+                | Change::Cancelling => {}
             }
         }
     }
@@ -202,54 +216,35 @@ fn random_log(dice: &mut Dice) -> Log {
     log
 }
 
-fn directly(log: &Log) -> (Following, Seen) {
-    let (mut following, mut seen, mut once) =
-        (Following::new(thread()), Seen::default(), Once::default());
-    seen.see(&mut once, following.handle_item(log.snapshot(1, 1)));
-    seen.see(&mut once, following.handle_item(log.synchronized(1, 1)));
-    for at in 1..log.len() {
-        seen.see(&mut once, following.handle_item(log.events(at..at + 1)));
+fn directly(log: &Log) -> (Shown, Seen) {
+    let (mut shown, mut seen, mut once) =
+        (Shown::new(thread(), false), Seen::default(), Once::default());
+    for at in 1..=log.len() {
+        seen.see(&mut once, look(&mut shown, &log.state(at, LIVE)));
     }
-    (following, seen)
+    (shown, seen)
 }
 
 #[test]
-fn snapshots_resumes_and_repetitions_show_what_the_events_show_and_nothing_twice() {
+fn looks_at_any_moments_show_what_every_event_shows_and_nothing_twice() {
     for seed in 0..1_500 {
         let mut dice = Dice(seed);
         let log = random_log(&mut dice);
         let (direct, expected) = directly(&log);
-        let (mut following, mut seen, mut once) =
-            (Following::new(thread()), Seen::default(), Once::default());
-        let (mut at, mut epoch) = (1 + dice.below(log.len()), 1);
-        seen.see(&mut once, following.handle_item(log.snapshot(at, epoch)));
+        let (mut shown, mut seen, mut once) =
+            (Shown::new(thread(), false), Seen::default(), Once::default());
+        let mut at = 1 + dice.below(log.len());
+        seen.see(&mut once, look(&mut shown, &log.state(at, LIVE)));
         while at < log.len() {
-            let to = at + 1 + dice.below((log.len() - at).min(8));
-            match dice.below(6) {
-                0 => {
-                    seen.see(&mut once, following.handle_item(log.snapshot(to, epoch)));
-                }
-                1 => {
-                    // A broken socket, and perhaps another start of the host.
-                    following.handle_lost();
-                    let cursor = following.cursor().unwrap();
-                    assert_eq!(cursor, log.cursor(at, epoch), "seed {seed}");
-                    epoch += dice.below(2) as u64;
-                    seen.see(&mut once, following.handle_item(log.resumed(at, epoch)));
-                    let again = dice.below(at);
-                    seen.see(&mut once, following.handle_item(log.events(again..to)));
-                    seen.see(&mut once, following.handle_item(log.synchronized(to, epoch)));
-                }
-                _ => {
-                    let again = at - dice.below(at.min(4));
-                    seen.see(&mut once, following.handle_item(log.events(again..to)));
-                }
-            }
-            at = to;
+            // Many events between two looks, the same state again, a connection that comes and goes.
+            at += dice.below((log.len() - at).min(8) + 1);
+            let status = [LIVE, DataStatus::Cached, DataStatus::Synchronizing][dice.below(3)];
+            seen.see(&mut once, look(&mut shown, &log.state(at, status)));
         }
+        seen.see(&mut once, look(&mut shown, &log.state(at, LIVE)));
         assert_eq!(seen, expected, "seed {seed}");
-        assert_eq!(following.pending(), direct.pending(), "seed {seed}");
-        assert_eq!(following.cursor().unwrap().seq, direct.cursor().unwrap().seq, "seed {seed}");
+        assert_eq!(shown.pending(), direct.pending(), "seed {seed}");
+        assert_eq!(shown.seq(), direct.seq(), "seed {seed}");
     }
 }
 
@@ -257,19 +252,15 @@ fn snapshots_resumes_and_repetitions_show_what_the_events_show_and_nothing_twice
 fn a_snapshot_shows_only_what_is_new_and_says_where_something_is_missing() {
     let mut log = Log::new();
     log.begin(1, "one").text(1, "abc").text(1, "def");
-    let mut following = Following::new(thread());
-    following.handle_item(log.snapshot(4, 1));
-    let changes = following.handle_item(log.snapshot(5, 1));
+    let mut shown = Shown::new(thread(), false);
+    look(&mut shown, &log.state(4, LIVE));
     let place = Place { segment: 1, item: 1 };
     let more = Change::Text { place, role: Role::Agent, more: "def".to_owned() };
-    assert_eq!(changes, [more]);
-    assert_eq!(following.handle_item(log.snapshot(5, 2)), []);
+    assert_eq!(look(&mut shown, &log.state(5, LIVE)), [more]);
+    assert_eq!(look(&mut shown, &log.state(5, LIVE)), []);
 
     log.end(1, DONE).begin(2, "two").end(2, DONE).begin(3, "three");
-    let mut cut = log.detail(log.len());
-    cut.page.segments.drain(..cut.page.segments.len() - 1);
-    let cursor = log.cursor(log.len(), 2);
-    let changes = following.handle_item(ThreadItem::Snapshot { cursor, detail: Box::new(cut) });
+    let changes = look(&mut shown, &log.cut(log.len(), 1, LIVE));
     assert_eq!(changes[0], Change::LeftOut);
     assert!(matches!(&changes[1], Change::Prompt(prompt) if prompt.plain() == "three"));
     assert_eq!(changes.len(), 2);
@@ -282,41 +273,49 @@ fn a_log_that_went_back_is_told_and_followed_from_there() {
     let mut other = log.clone();
     log.text(1, "def").end(1, DONE).begin(2, "two");
     other.end(1, Outcome::Cut).begin(2, "zwei");
-    let mut following = Following::new(thread());
-    following.handle_item(log.snapshot(log.len(), 1));
-    let changes = following.handle_item(other.snapshot(4, 2));
-    assert_eq!(changes, [Change::Rewound]);
-    let changes = following.handle_item(other.events(4..other.len()));
+    let mut shown = Shown::new(thread(), false);
+    look(&mut shown, &log.state(log.len(), LIVE));
+    assert_eq!(look(&mut shown, &other.state(4, LIVE)), [Change::Rewound]);
+    let changes = look(&mut shown, &other.state(other.len(), LIVE));
     let ended = Change::Ended { segment: 1, outcome: Outcome::Cut };
     assert_eq!(changes[0], ended);
     assert!(matches!(&changes[1], Change::Prompt(prompt) if prompt.plain() == "zwei"));
 }
 
 #[test]
+fn a_thread_that_is_gone_is_told_once_and_asks_for_nothing() {
+    let mut log = Log::new();
+    log.begin(1, "one").ask(1, 1);
+    let mut shown = Shown::new(thread(), false);
+    look(&mut shown, &log.state(log.len(), LIVE));
+    let gone = ThreadState { status: DataStatus::Deleted, ..ThreadState::default() };
+    assert_eq!(look(&mut shown, &gone), [Change::Deleted]);
+    assert_eq!(look(&mut shown, &gone), []);
+    assert!(shown.is_gone() && shown.pending().is_empty() && shown.running().is_none());
+    let mut never = Shown::new(thread(), false);
+    assert_eq!(look(&mut never, &gone), [], "nothing of it was ever shown");
+}
+
+#[test]
 fn a_thread_that_was_made_anew_is_shown_anew() {
     let mut log = Log::new();
     log.begin(1, "one").end(1, DONE);
-    let mut following = Following::new(thread());
-    following.handle_item(log.snapshot(log.len(), 1));
-    let deleted = following.handle_item(ThreadItem::Deleted { seq: log.0[3].seq.next() });
-    assert_eq!(deleted, [Change::Deleted]);
-    assert!(following.is_gone());
+    let mut shown = Shown::new(thread(), false);
+    look(&mut shown, &log.state(log.len(), LIVE));
     let mut anew = Log::new();
     for event in &mut anew.0 {
         event.seq.0 += 1_000;
     }
-    let changes = following.handle_item(anew.snapshot(1, 1));
-    assert!(matches!(changes[..], [Change::Thread { .. }]));
-    assert!(!following.is_gone());
+    assert!(matches!(look(&mut shown, &anew.state(1, LIVE))[..], [Change::Thread { .. }]));
 }
 
 #[test]
 fn one_permission_is_asked_for_at_a_time_the_oldest_first() {
     let mut log = Log::new();
     log.begin(1, "one").ask(1, 1).ask(2, 2).answer(1, 1, "yes").answer(2, 2, "no");
-    let mut following = Following::new(thread());
-    following.handle_item(log.snapshot(3, 1));
-    let asked = |changes: &[Change]| -> Vec<_> {
+    let mut shown = Shown::new(thread(), false);
+    look(&mut shown, &log.state(3, LIVE));
+    let mut next = |at: usize| -> Vec<_> {
         let title = |change: &Change| {
             if let Change::Asked(asked) = change {
                 Some(asked.title.clone())
@@ -326,25 +325,32 @@ fn one_permission_is_asked_for_at_a_time_the_oldest_first() {
                 None
             }
         };
-        changes.iter().filter_map(title).collect()
+        look(&mut shown, &log.state(at + 1, LIVE)).iter().filter_map(title).collect()
     };
-    let next = |at: usize, following: &mut Following| {
-        asked(&following.handle_item(log.events(at..at + 1)))
-    };
-    assert_eq!(next(3, &mut following), ["question 1"]);
-    assert_eq!(next(4, &mut following), [""; 0]);
-    assert_eq!(next(5, &mut following), ["question 1 settled", "question 2"]);
-    assert_eq!(next(6, &mut following), ["question 2 settled"]);
+    assert_eq!(next(3), ["question 1"]);
+    assert_eq!(next(4), [""; 0]);
+    assert_eq!(next(5), ["question 1 settled", "question 2"]);
+    assert_eq!(next(6), ["question 2 settled"]);
+}
+
+#[test]
+fn a_question_whose_answer_was_lost_is_asked_again() {
+    let mut log = Log::new();
+    log.begin(1, "one").ask(1, 1);
+    let mut shown = Shown::new(thread(), false);
+    look(&mut shown, &log.state(log.len(), LIVE));
+    shown.ask_again();
+    assert!(matches!(look(&mut shown, &log.state(log.len(), LIVE))[..], [Change::Asked(_)]));
 }
 
 #[test]
 fn a_thread_is_idle_when_nothing_goes_on_by_itself() {
     let mut log = Log::new();
-    let mut following = Following::new(thread());
-    following.handle_item(log.snapshot(1, 1));
-    assert_eq!(following.idle(), None, "not synchronized");
-    following.handle_item(log.synchronized(1, 1));
-    assert_eq!(following.idle(), Some(None));
+    let mut shown = Shown::new(thread(), false);
+    look(&mut shown, &log.state(1, DataStatus::Synchronizing));
+    assert_eq!(shown.idle(), None, "not synchronized");
+    look(&mut shown, &log.state(1, LIVE));
+    assert_eq!(shown.idle(), Some(None));
     let cut = Outcome::Cut;
     log.begin(1, "one")
         .ask(1, 1)
@@ -354,11 +360,91 @@ fn a_thread_is_idle_when_nothing_goes_on_by_itself() {
         .end(2, cut.clone());
     let mut idle = Vec::new();
     for at in 1..log.len() {
-        following.handle_item(log.events(at..at + 1));
-        idle.push(following.idle().is_some());
+        look(&mut shown, &log.state(at + 1, LIVE));
+        idle.push(shown.idle().is_some());
     }
     assert_eq!(idle, [false, false, false, false, true, false, false, true]);
-    assert_eq!(following.idle(), Some(Some(&cut)));
-    following.handle_lost();
-    assert_eq!(following.idle(), None);
+    assert_eq!(shown.idle(), Some(Some(&cut)));
+    look(&mut shown, &log.state(log.len(), DataStatus::Cached));
+    assert_eq!(shown.idle(), None);
+}
+
+/// A thread of so many turns.
+fn turns(many: u32) -> Log {
+    let mut log = Log::new();
+    for number in 1..=many {
+        log.begin(number, &format!("prompt {number}")).end(number, DONE);
+    }
+    log
+}
+
+fn prompts(changes: &[Change]) -> Vec<String> {
+    let prompt = |change: &Change| {
+        if let Change::Prompt(prompt) = change { Some(prompt.plain()) } else { None }
+    };
+    changes.iter().filter_map(prompt).collect()
+}
+
+#[test]
+fn what_was_kept_is_shown_at_once_marked_and_then_confirmed() {
+    let log = turns(2);
+    let mut shown = Shown::new(thread(), true);
+    let kept = look(&mut shown, &log.state(4, DataStatus::Cached));
+    assert_eq!(kept[0], Change::Kept);
+    assert_eq!(prompts(&kept), ["prompt 1"]);
+    let live = look(&mut shown, &log.state(log.len(), LIVE));
+    assert_eq!(prompts(&live), ["prompt 2"], "only what is new");
+    assert_eq!(live.last(), Some(&Change::Current));
+    assert_eq!(look(&mut shown, &log.state(log.len(), LIVE)), []);
+
+    let mut pipe = Shown::new(thread(), false);
+    assert_eq!(look(&mut pipe, &log.state(4, DataStatus::Cached)), [], "not where nobody looks");
+    let live = look(&mut pipe, &log.state(log.len(), LIVE));
+    assert_eq!(prompts(&live), ["prompt 1", "prompt 2"]);
+    assert!(!live.contains(&Change::Current));
+}
+
+#[test]
+fn a_terminal_begins_with_the_newest_turns_and_shows_earlier_ones_when_asked() {
+    let log = turns(17);
+    let mut shown = Shown::new(thread(), true);
+    let mut state = log.state(log.len(), LIVE);
+    let first = look(&mut shown, &state);
+    assert!(first.contains(&Change::LeftOut));
+    assert_eq!(prompts(&first), (8..=17).map(|n| format!("prompt {n}")).collect::<Vec<_>>());
+    let mut earlier = |state: &ThreadState| {
+        let mut changes = Vec::new();
+        (shown.show_earlier(Some(state), &mut changes), prompts(&changes))
+    };
+    let named = |numbers: std::ops::RangeInclusive<u32>| -> Vec<_> {
+        numbers.map(|n| format!("prompt {n}")).collect()
+    };
+    assert_eq!(earlier(&state), (Earlier::Shown, named(3..=7)));
+    assert_eq!(earlier(&state), (Earlier::Shown, named(1..=2)));
+    assert_eq!(earlier(&state), (Earlier::Beginning, Vec::new()));
+    state.page.has_more = true;
+    assert_eq!(earlier(&state), (Earlier::Load, Vec::new()));
+    let mut all = Vec::new();
+    shown.look(&state, &mut all);
+    assert_eq!(all, [], "what is earlier is never taken for new");
+}
+
+#[test]
+fn a_page_that_was_asked_for_is_shown_when_it_comes() {
+    let log = turns(4);
+    let mut shown = Shown::new(thread(), true);
+    look(&mut shown, &log.cut(log.len(), 2, LIVE));
+    let mut state = log.cut(log.len(), 2, LIVE);
+    let mut changes = Vec::new();
+    assert_eq!(shown.show_earlier(Some(&state), &mut changes), Earlier::Load);
+    state.page.loading = true;
+    assert_eq!(shown.look_earlier(&state, &mut changes), None);
+    assert_eq!(changes, []);
+    let come = log.state(log.len(), LIVE);
+    assert_eq!(look(&mut shown, &come), [], "it is not new");
+    assert_eq!(shown.look_earlier(&come, &mut changes), None);
+    assert_eq!(prompts(&changes), ["prompt 1", "prompt 2"]);
+    changes.clear();
+    assert_eq!(shown.look_earlier(&come, &mut changes), None);
+    assert_eq!(changes, [], "once");
 }
