@@ -57,11 +57,20 @@ fn ten_thousand_clients_of_a_restarted_host_come_back_spread_and_load_nothing() 
 
     let mut said = String::new();
     let _ = writeln!(said, "10,000 clients, host gone for 2 s:");
-    let _ = writeln!(said, "  most attempts in one second: {first}, from the second on {}", figures.fullest_second(2));
+    let _ = writeln!(
+        said,
+        "  most attempts in one second: {first}, from the second on {}",
+        figures.fullest_second(2)
+    );
     for percent in [50, 90, 99, 100] {
         let _ = writeln!(said, "  {percent} % live after {:?} ms", figures.live_by(percent));
     }
-    let _ = writeln!(said, "  attempts of a client: {:.2} on average, {} at most", figures.mean_attempts(), figures.most_attempts());
+    let _ = writeln!(
+        said,
+        "  attempts of a client: {:.2} on average, {} at most",
+        figures.mean_attempts(),
+        figures.most_attempts()
+    );
     let _ = writeln!(said, "  lists loaded: {}, resumed: {}", crowd.host.lists, crowd.host.resumes);
     let _ = writeln!(said, "  bytes of frames a client, both ways: {bytes}");
     tell(&said);
@@ -193,7 +202,9 @@ fn a_host_that_flaps_is_visited_ever_more_seldom_by_everybody() {
         let mean = crowd.figures.mean_attempts();
         let most = crowd.figures.most_attempts();
         assert!((10.0..=15.0).contains(&mean) && most <= 16, "{what}: {mean}, at most {most}");
-        tell(&format!("a host that {what}: {mean:.1} attempts a client in 30 min, at most {most}\n"));
+        tell(&format!(
+            "a host that {what}: {mean:.1} attempts a client in 30 min, at most {most}\n"
+        ));
     }
     for (what, door) in [
         ("does not know them", Door::Ends { greets: false, after: 100, code: 4401 }),

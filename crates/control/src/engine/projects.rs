@@ -168,10 +168,13 @@ impl Engine {
                 deleted.insert(0, self.dying_view(&row));
             }
         }
+        // What has expired is the reaper's.
+        let now = self.now();
+        deleted.retain(|deleted| deleted.keep_until > now);
         Ok(deleted)
     }
 
-    /// One deleted project.
+    /// One deleted project that can still be restored.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -183,6 +186,9 @@ impl Engine {
         // In this order, as in `deleted`.
         let dying = store.project(id).await?.filter(|(_, environments)| !is_live(environments));
         if let Some(tombstone) = store.tombstone(id).await? {
+            if tombstone.keep_until <= self.now() {
+                return Ok(None);
+            }
             let owner = tombstone.project.owner.clone();
             return Ok(Some(Owned { owner, value: deleted_view(&tombstone) }));
         }

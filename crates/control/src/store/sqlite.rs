@@ -499,7 +499,9 @@ impl Store for SqliteStore {
 
     async fn restore(&self, id: ProjectId, now: Timestamp) -> Result<(), StoreError> {
         let mut transaction = self.database.write().await?;
-        let tombstone = tombstone_in(&mut transaction, id).await?.ok_or(StoreError::Missing)?;
+        let tombstone = tombstone_in(&mut transaction, id).await?;
+        let tombstone = tombstone.filter(|tombstone| tombstone.keep_until > now);
+        let tombstone = tombstone.ok_or(StoreError::Missing)?;
         sqlx::query("DELETE FROM tombstones WHERE project = ?")
             .bind(id.to_string())
             .execute(&mut *transaction)

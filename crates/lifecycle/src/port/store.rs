@@ -176,10 +176,11 @@ pub trait Store: Send + Sync + 'static {
         keep_until: Timestamp,
     ) -> Result<(), StoreError>;
 
-    /// Makes a buried project live again, suspended, in one transaction.
+    /// Makes a buried project live again, suspended, in one transaction. One that has expired by
+    /// `now` stays buried: its files may be on their way out already.
     ///
     /// # Errors
-    /// [`StoreError::Missing`] when there is no tombstone.
+    /// [`StoreError::Missing`] when there is no tombstone that has not expired.
     async fn restore(&self, id: ProjectId, now: Timestamp) -> Result<(), StoreError>;
 
     /// A user's tombstones, newest first.

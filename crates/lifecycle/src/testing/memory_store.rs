@@ -237,6 +237,9 @@ impl Store for MemoryStore {
 
     async fn restore(&self, id: ProjectId, now: Timestamp) -> Result<(), StoreError> {
         let mut rows = self.rows.lock();
+        if rows.tombstones.get(&id).is_none_or(|tombstone| tombstone.keep_until <= now) {
+            return Err(StoreError::Missing);
+        }
         let tombstone = rows.tombstones.remove(&id).ok_or(StoreError::Missing)?;
         rows.projects.insert(id, tombstone.project);
         for mut record in tombstone.environments {

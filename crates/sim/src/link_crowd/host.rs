@@ -13,8 +13,8 @@ use wakeful_wire::{
         TOKEN_PATH, TOKEN_TYPE, TokenResponse,
     },
     rpc::{
-        Call, ClientFrame, Counts, Cursor, Epoch, Hello, HelloAgain, HostConfig, Omissions,
-        OlderSettled, PROTOCOL, Seq, ServerFrame, ShellItem, ShellRow, ShellSnapshot, ThreadId,
+        Call, ClientFrame, Counts, Cursor, Epoch, Hello, HelloAgain, HostConfig, OlderSettled,
+        Omissions, PROTOCOL, Seq, ServerFrame, ShellItem, ShellRow, ShellSnapshot, ThreadId,
     },
 };
 

@@ -2,7 +2,11 @@
 
 use std::{thread, time::Duration};
 
-use wakeful_wire::{Phase, api::AwakeBecause, gate::LeaseKind};
+use wakeful_wire::{
+    Phase,
+    api::{AwakeBecause, Explain},
+    gate::LeaseKind,
+};
 
 use crate::support::{Browser, Frame, Platform, Setup, Socket, User, stays, until};
 
@@ -20,20 +24,18 @@ fn phase(platform: &Platform, user: &User) -> Phase {
 }
 
 /// What is open, as the explanation says it.
-fn held_by(platform: &Platform, user: &User) -> Vec<LeaseKind> {
-    let because = platform.explain(user).awake_because;
-    because
-        .iter()
-        .filter_map(|because| match because {
-            AwakeBecause::Lease { what, .. } => Some(*what),
-            AwakeBecause::Clock { .. } => None,
-        })
-        .collect()
+fn leases(explained: &Explain) -> impl Iterator<Item = LeaseKind> {
+    explained.awake_because.iter().filter_map(|because| match because {
+        AwakeBecause::Lease { what, .. } => Some(*what),
+        AwakeBecause::Clock { .. } => None,
+    })
 }
 
 /// While something is open the environment stays awake past its clocks, and says why.
 fn it_holds(platform: &Platform, user: &User, kind: LeaseKind) {
-    until("the explanation names it", || held_by(platform, user).contains(&kind).then_some(()));
+    until("the explanation names it", || {
+        leases(&platform.explain(user)).any(|what| what == kind).then_some(())
+    });
     let sandbox = platform.environment(user, user.env).sandbox;
     stays("awake", LONG, || {
         let environment = platform.environment(user, user.env);
@@ -42,10 +44,9 @@ fn it_holds(platform: &Platform, user: &User, kind: LeaseKind) {
     // What is open is reported again and again, and a report that is late lapses for a moment.
     until("the explanation names it still, and no end", || {
         let explained = platform.explain(user);
-        let named = |because: &AwakeBecause| matches!(because, AwakeBecause::Lease { what, .. } if *what == kind);
         assert_eq!(explained.phase, Phase::Ready, "{explained:?}");
         let holds = explained.sleeps_in_ms.is_none();
-        (holds && explained.awake_because.iter().any(named)).then_some(())
+        (holds && leases(&explained).any(|what| what == kind)).then_some(())
     });
     assert_eq!(platform.environment(user, user.env).sandbox, sandbox);
 }

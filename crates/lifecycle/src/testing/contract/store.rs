@@ -232,6 +232,8 @@ async fn burial(store: &dyn Store) {
     assert!(store.expired(Timestamp(keep_until.0 - 1)).await.expect("read").is_empty());
     let expired = store.expired(keep_until).await.expect("read");
     assert_eq!(expired.iter().map(|t| t.project.id).collect::<Vec<_>>(), [project.id]);
+    assert!(matches!(store.restore(project.id, keep_until).await, Err(StoreError::Missing)));
+    assert!(store.tombstone(project.id).await.expect("read").is_some(), "it is to be reaped");
     store.purge(project.id).await.expect("purge");
     assert_eq!(store.unnamed(&[record.id]).await.expect("read"), [record.id]);
     let (other, _) = a_project("mourner", NOW);
