@@ -1,10 +1,10 @@
 // What became of the tests in the page, beside what there is natively.
 
-/** Modules of random properties, which run natively only. */
-const NATIVE_ONLY = "properties";
+/** What modules of properties are called, which go through random inputs and run natively only. */
+const NATIVE_ONLY = ["properties", "random"];
 
 /** Whether a test is not meant for the page. */
-const isNativeOnly = (name) => name.split("::").includes(NATIVE_ONLY);
+const isNativeOnly = (name) => name.split("::").slice(0, -1).some((module) => NATIVE_ONLY.includes(module));
 
 /** A title with names below it, if there are any. */
 const list = (title, names) => (names.length === 0 ? [] : ["", title, ...names.map((name) => `  ${name}`)]);

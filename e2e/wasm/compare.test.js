@@ -3,13 +3,13 @@ import test from "node:test";
 
 import { compare } from "./compare.js";
 
-const NATIVE = ["a::one", "a::two", "a::properties::many", "a::properties::world::more"];
+const NATIVE = ["a::one", "a::two", "a::properties::many", "a::properties::world::more", "a::random::life"];
 const passed = (...names) => new Map(names.map((name) => [name, undefined]));
 
 test("a run with the same tests passes, properties aside", () => {
   const { lines, passed: well } = compare(passed("a::two", "a::one"), NATIVE);
   assert.ok(well);
-  assert.match(lines.at(-1), /^2 tests in the page, 0 failed; 4 natively, of which 2 /);
+  assert.match(lines.at(-1), /^2 tests in the page, 0 failed; 5 natively, of which 3 /);
 });
 
 test("whatever differs fails the run and is named", () => {
@@ -25,6 +25,10 @@ test("whatever differs fails the run and is named", () => {
     assert.ok(!well, title);
     assert.deepEqual(lines.slice(0, -2), ["", title, `  ${name}`]);
   }
+});
+
+test("a test is native only by its module, not by its own name", () => {
+  assert.ok(!compare(passed("a::one"), ["a::one", "a::random"]).passed);
 });
 
 test("a run without tests does not pass", () => {

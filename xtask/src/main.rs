@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         ["setup"] => setup::run(),
         ["test"] => test::run(test::Scope::All),
         ["test", "--fast"] => test::run(test::Scope::Fast),
-        ["test", "--page"] => wasm::test(),
+        ["test", "--page"] => wasm::test(wasm::Beside::Package),
         ["docs"] => docs::run(),
         ["nightly"] => nightly::run(None),
         ["nightly", first] => nightly::run(Some(first)),

@@ -43,6 +43,12 @@ const PROPERTIES: &[Property] = &[
         first: ("WAKEFUL_SEED", "the run with WAKEFUL_SEED="),
     },
     Property {
+        name: "clients",
+        test: &["wakeful-link", "--lib", "a_random_life_ends_with_everything_there"],
+        far: ("WAKEFUL_STEPS", "10000000"),
+        first: ("WAKEFUL_SEED", "the run with WAKEFUL_SEED="),
+    },
+    Property {
         name: "suspends",
         test: &["wakeful-sim", "--test=suspend_race", "no_request_is_cut_by_a_suspend"],
         far: ("WAKEFUL_SIM_SEEDS", "100000"),

@@ -51,9 +51,10 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
             doc.env("RUSTDOCFLAGS", flags);
             step::run(doc)
         });
-        steps.step("tests in a page", wasm::test);
+        steps.step("tests in a page", || wasm::test(wasm::Beside::Workspace));
         steps.step("whole system", || nextest("binary(/^system/)", &["--no-tests", "pass"]));
         steps.step("browser", browser);
+        steps.step("bindings of the client", bindings);
     }
     steps.finish()
 }
@@ -63,6 +64,20 @@ fn browser() -> anyhow::Result<()> {
     installed("node")?;
     cargo(&["build", "--locked", "--package", "wakeful"])?;
     node_tests("e2e")
+}
+
+/// The client as an application in another language has it, against the whole program. Cargo builds
+/// the library and what generates the bindings with the test; the program is the one of the journeys.
+fn bindings() -> anyhow::Result<()> {
+    installed("cargo-nextest")?;
+    cargo(&["build", "--locked", "--package", "wakeful"])?;
+    // With the program among the packages, what both need is compiled with the same features.
+    let packages = ["--package", "wakeful", "--package", "wakeful-client-ffi"];
+    let which = ["--features", "wakeful-client-ffi/bindgen", "--test", "python"];
+    let how = ["nextest", "run", "--locked", "--run-ignored", "only"];
+    let mut test = command("cargo", &[how.as_slice(), &packages, &which].concat());
+    test.env("WAKEFUL_PROGRAM", root().join("target/debug/wakeful"));
+    step::run(test)
 }
 
 /// The tests of a directory that node's test runner runs, one file after the other.

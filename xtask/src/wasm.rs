@@ -152,9 +152,19 @@ fn linker() -> anyhow::Result<PathBuf> {
     Ok(Path::new(&sysroot).join("lib/rustlib").join(host).join("bin/rust-lld"))
 }
 
-/// Runs the unit tests of the crate that is the client's connections in a browser's page, each of
-/// them that there is natively.
-pub(crate) fn test() -> anyhow::Result<()> {
+/// Which packages cargo builds to say what tests there are natively: the choice that was built before
+/// is at hand, any other is compiled anew.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Beside {
+    /// All of the workspace.
+    Workspace,
+    /// The tested crate alone.
+    Package,
+}
+
+/// Runs the unit tests of the client's connections in a browser's page, and fails unless all pass
+/// and are those that there are natively.
+pub(crate) fn test(beside: Beside) -> anyhow::Result<()> {
     installed("node")?;
     installed("cargo-nextest")?;
     node_tests("e2e/wasm")?;
@@ -175,8 +185,12 @@ pub(crate) fn test() -> anyhow::Result<()> {
 
     let native = directory.join("native.json");
     let only = format!("package({TESTED}) and kind(lib)");
-    let list = ["nextest", "list", "--locked", "--workspace", "--message-format", "json"];
-    step::run_into(command("cargo", &[&list[..], &["--filterset", &only]].concat()), &native)?;
+    let mut list = command("cargo", &["nextest", "list", "--locked", "--message-format", "json"]);
+    list.args(["--filterset", &only]).args(match beside {
+        Beside::Workspace => &["--workspace"][..],
+        Beside::Package => &["--lib", "--package", TESTED],
+    });
+    step::run_into(list, &native)?;
 
     let mut run = command("node", &["e2e/wasm/run.js", TESTED]);
     run.arg(built).arg(native);

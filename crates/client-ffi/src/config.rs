@@ -89,7 +89,8 @@ impl ClientConfig {
         }
         let directory = PathBuf::from(&self.config_dir);
         let accounts = self.accounts.iter().map(account).collect::<Result<Vec<_>, _>>()?;
-        let focus = self.focus.map(|hosts| hosts.iter().map(|host| id("host", host)).collect());
+        let hosts = |hosts: Vec<String>| hosts.iter().map(|host| id("host", host)).collect();
+        let focus = self.focus.map(hosts).transpose()?;
         let key = ClientKey::open(&directory.join("host-key")).map_err(ClientError::storage)?;
         Ok(Setup {
             key: Arc::new(key),
@@ -97,7 +98,7 @@ impl ClientConfig {
             cache: self.cache_dir.map(PathBuf::from),
             accounts,
             label: label.to_owned(),
-            focus: focus.transpose()?,
+            focus,
             keep_alive: self.keep_alive,
         })
     }

@@ -13,15 +13,23 @@ use std::{
 const PROGRAM: &str = "WAKEFUL_PROGRAM";
 
 const HOW: &str = "`cargo xtask test` runs this with the programs that it needs. By hand:
-  cargo build --package wakeful --package wakeful-client-ffi --features wakeful-client-ffi/bindgen
+  cargo build --package wakeful
   WAKEFUL_PROGRAM=$PWD/target/debug/wakeful cargo nextest run --package wakeful \\
     --package wakeful-client-ffi --features wakeful-client-ffi/bindgen --test python \\
     --run-ignored only";
 
-/// Where cargo put what it built beside this test.
-fn built() -> PathBuf {
+/// Where cargo put the library when it built this test. What lies a directory higher may be of an
+/// earlier build.
+fn library() -> PathBuf {
+    let name = format!("{}wakeful_client_ffi{}", env::consts::DLL_PREFIX, env::consts::DLL_SUFFIX);
+    env::current_exe().unwrap().with_file_name(name)
+}
+
+/// The generator, which is built with this test as well.
+fn bindgen() -> PathBuf {
     let test = env::current_exe().unwrap();
-    test.ancestors().nth(2).unwrap().to_owned()
+    let name = format!("uniffi-bindgen{}", env::consts::EXE_SUFFIX);
+    test.ancestors().nth(2).unwrap().join(name)
 }
 
 fn run(command: &mut Command) {
@@ -41,15 +49,15 @@ fn file(path: PathBuf) -> PathBuf {
 fn an_application_in_python_lives_with_a_host_that_comes_and_goes() {
     let program = env::var_os(PROGRAM).unwrap_or_else(|| panic!("{PROGRAM} is not set. {HOW}"));
     let program = file(PathBuf::from(program));
-    let prefix_and_suffix = (env::consts::DLL_PREFIX, env::consts::DLL_SUFFIX);
-    let name = format!("{}wakeful_client_ffi{}", prefix_and_suffix.0, prefix_and_suffix.1);
-    let library = file(built().join(&name));
-    let bindgen = file(built().join(format!("uniffi-bindgen{}", env::consts::EXE_SUFFIX)));
+    let (library, bindgen) = (file(library()), file(bindgen()));
     // Its path is short: the host has a socket below it.
     let directory = tempfile::Builder::new().prefix("wkpy").tempdir_in("/tmp").unwrap();
     let bindings = directory.path().join("bindings");
-    run(Command::new(bindgen).arg("python").arg(&library).arg(&bindings));
-    std::os::unix::fs::symlink(&library, bindings.join(&name)).unwrap();
+    std::fs::create_dir(&bindings).unwrap();
+    // A copy: another build may write cargo's own while this runs.
+    let copy = bindings.join(library.file_name().unwrap());
+    std::fs::copy(&library, &copy).unwrap();
+    run(Command::new(bindgen).arg("python").arg(&copy).arg(&bindings));
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/journey.py");
     run(Command::new("python3")
         .arg("-X")

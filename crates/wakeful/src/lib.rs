@@ -10,7 +10,6 @@ pub mod config;
 pub mod connect;
 pub mod doctor;
 pub mod env;
-pub mod host;
 pub mod output;
 pub mod telemetry;
 pub mod up;

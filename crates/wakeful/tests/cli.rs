@@ -228,6 +228,13 @@ fn a_host_of_its_own_gives_codes_is_paired_with_and_takes_prompts() {
     let threads = wakeful(path, &["threads"], &[]);
     let text = stdout(&threads);
     assert!(text.starts_with("host:lab\n") && text.contains("Try"), "{text}{}", stderr(&threads));
+    let found = stdout(&wakeful(path, &["threads", "lab", "--search", "true"], &[]));
+    assert!(found.contains("Try  host:lab"), "{found}");
+    let status = wakeful(path, &["status", "lab", "--json"], &[]);
+    let status: serde_json::Value = serde_json::from_slice(&status.stdout).unwrap();
+    let connection = &status["environments"][0]["connection"];
+    assert_eq!((&connection["phase"], &connection["data"]), (&"connected".into(), &"live".into()));
+    assert_eq!(connection["route"]["class"], "loopback");
     let sessions = wakeful(path, &["sessions", "lab", "--json"], &[]);
     let sessions: serde_json::Value = serde_json::from_slice(&sessions.stdout).unwrap();
     let own = sessions["sessions"][0]["id"].as_str().unwrap();
@@ -236,6 +243,13 @@ fn a_host_of_its_own_gives_codes_is_paired_with_and_takes_prompts() {
     let gone = wakeful(path, &["threads", "lab"], &[]);
     assert_eq!(gone.status.code(), Some(1));
     assert!(stderr(&gone).contains("pair with it again"), "{}", stderr(&gone));
+    // What was known of it is still shown, as what it is.
+    assert!(stdout(&gone).contains("its threads, as it was"), "{}", stdout(&gone));
+    assert!(stdout(&gone).contains("Try"), "{}", stdout(&gone));
+    let forgotten = wakeful(path, &["pair", "--forget", "lab"], &[]);
+    assert_eq!(forgotten.status.code(), Some(0), "{}", stderr(&forgotten));
+    let nobody = wakeful(path, &["threads"], &[]);
+    assert!(stderr(&nobody).contains("wakeful login") && nobody.stdout.is_empty());
 }
 
 /// A process that ends with the test.

@@ -9,6 +9,9 @@ mod hosts;
 mod lifecycle;
 mod threads;
 
+#[cfg(test)]
+mod tests;
+
 use std::{collections::HashMap, fmt, sync::Arc};
 
 use parking_lot::{Mutex, RwLock};

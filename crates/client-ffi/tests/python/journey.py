@@ -115,7 +115,7 @@ async def enters(application, server):
     said = await fails(ClientError.CodeRefused, lambda: session.pair(server.address, "AAAA-AAAA"))
     assert said and "AAAA" not in said, said
     await fails(ClientError.Unreachable, lambda: session.pair("http://127.0.0.1:1", "AAAA-AAAA"))
-    await fails(ClientError.Invalid, lambda: session.pair("http://", "AAAA-AAAA"))
+    await fails(ClientError.Invalid, lambda: session.pair("http://a b", "AAAA-AAAA"))
     assert session.hosts() == []
     host = await session.pair(server.address, server.code, "desk host")
     assert host.name == "desk-host", host
@@ -207,7 +207,8 @@ async def is_paired_anew(application, server, host):
     before = session.threads(host).rows
     again = await session.pair(server.address, server.code)
     assert again.id == host, again
-    await application.phase(host, ConnectionPhase.CONNECTED)
+    state = await application.phase(host, ConnectionPhase.CONNECTED)
+    assert state.generation == 1, "it is another connection than the one of the pairing before"
     await application.until("the rows", lambda: session.threads(host).rows == before)
 
 
@@ -266,8 +267,8 @@ async def misuses(directory):
     said = await fails(ClientError.Invalid, lambda: wakeful.ClientSession.start(config, None))
     assert "s3cr3t" not in said, said
     plain = wakeful.ClientConfig(config_dir=str(directory), label="x")
-    for _ in range(3):
-        session = await wakeful.ClientSession.start(plain, None)
+    for observer in (None, Recorder(), None):
+        session = await wakeful.ClientSession.start(plain, observer)
         del session
 
 
@@ -294,6 +295,27 @@ async def closes_from_its_observer(directory):
     assert closing.told == 1, closing.told
 
 
+async def leaves_nothing():
+    """No thread of a client outlives it. None may call an interpreter that ends, either."""
+
+    def left():
+        tasks = pathlib.Path("/proc/self/task").glob("*/comm")
+        return [name for task in tasks if (name := text_of(task)).startswith("wakeful-")]
+
+    async def waiting():
+        while left():
+            await asyncio.sleep(0.01)
+
+    await asyncio.wait_for(waiting(), PATIENCE)
+
+
+def text_of(file):
+    try:
+        return file.read_text()
+    except OSError:
+        return ""  # It has ended meanwhile.
+
+
 async def main(program, directory):
     directory = pathlib.Path(directory)
     server = Server(program, directory / "host")
@@ -310,6 +332,7 @@ async def main(program, directory):
         await remembers(application, server, host, thread)
         await misuses(directory / "misuse")
         await closes_from_its_observer(directory / "closing")
+        await leaves_nothing()
     finally:
         server.kill()
 

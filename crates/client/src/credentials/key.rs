@@ -62,7 +62,7 @@ impl ClientKey {
             "jwk": { "kty": "OKP", "crv": "Ed25519", "x": base64(self.0.public_key().as_ref()) },
         });
         let mut claims = json!({
-            "jti": Uuid::new_v4().to_string(),
+            "jti": base64(Uuid::new_v4().as_bytes()),
             "htm": method,
             "htu": address,
             "iat": now,

@@ -151,6 +151,7 @@ impl Sender {
         answer(response).await
     }
 
+    #[expect(clippy::result_large_err, reason = "made once for a request, which costs far more")]
     fn request(&self, way: &Way, request: &Request) -> Result<RequestBuilder, Reply> {
         let wrong = |what: &str| Reply::Unproven(format!("The {what} cannot be sent."));
         let url = format!("{}{}", way.address, request.path);

@@ -52,8 +52,7 @@ impl Carrier {
                     tokio::select! {
                         () = stirred => {}
                         () = tokio::time::sleep(until) => {
-                            let now = shared.now();
-                            shared.link.lock().handle_timeout(now);
+                            shared.put(|link, now| link.handle_timeout(now));
                         }
                     }
                 }
@@ -74,9 +73,7 @@ impl Carrier {
                 let taken = shared.outboxes.lock().get(&(at, attempt)).map(|box_| box_.send(text));
                 if taken == Some(false) {
                     self.close(shared, at, attempt);
-                    let now = shared.now();
-                    let mut link = shared.link.lock();
-                    link.handle_closed(now, at, attempt, None, "");
+                    shared.put(|link, now| link.handle_closed(now, at, attempt, None, ""));
                 }
             }
             Effect::Close { at, attempt } => self.close(shared, at, attempt),

@@ -56,11 +56,8 @@ async fn read(
 ) -> Failure {
     let mut reader = sse::Reader::default();
     loop {
-        let chunk = match response.chunk().await {
-            Ok(Some(chunk)) => chunk,
-            Ok(None) | Err(_) => {
-                return Failure::new(FailureReason::Transport, "The platform's stream ended.");
-            }
+        let Ok(Some(chunk)) = response.chunk().await else {
+            return Failure::new(FailureReason::Transport, "The platform's stream ended.");
         };
         let Some(shared) = shared.upgrade() else {
             return Failure::new(FailureReason::Transport, "Nobody listens any more.");

@@ -98,6 +98,7 @@ impl Drop for Running {
 pub(crate) struct Shared {
     link: Mutex<Link>,
     origin: Moment,
+    sender: Sender,
     /// There may be effects, or another deadline.
     stirred: Notify,
     changes: broadcast::Sender<Change>,
@@ -115,8 +116,11 @@ impl Shared {
 
     /// Lets the link take something in.
     pub(crate) fn put<R>(&self, take: impl FnOnce(&mut Link, Instant) -> R) -> R {
+        let mut link = self.link.lock();
+        // Read under the lock, so that the link's time never goes back.
         let now = self.now();
-        let taken = take(&mut self.link.lock(), now);
+        let taken = take(&mut link, now);
+        drop(link);
         self.stirred.notify_one();
         taken
     }
@@ -171,6 +175,7 @@ impl Client {
         let shared = Arc::new(Shared {
             link: Mutex::new(link),
             origin: Moment::now(),
+            sender: sender.clone(),
             stirred: Notify::new(),
             changes: broadcast::channel(CHANGES_MAX).0,
             outboxes: Mutex::default(),
@@ -188,6 +193,26 @@ impl Client {
     /// wait.
     pub fn with<R>(&self, look: impl FnOnce(&mut Link, Instant) -> R) -> R {
         self.shared.put(look)
+    }
+
+    /// Somebody signed in at a platform, in the place of whoever was before; or has another token.
+    ///
+    /// # Errors
+    /// The token cannot stand in a header; nothing has changed then.
+    pub fn sign_in(&self, account: Account, token: &str) -> anyhow::Result<()> {
+        self.shared.sender.sign_in(account.platform.clone(), Some(token))?;
+        self.with(|link, now| link.sign_in(now, account));
+        Ok(())
+    }
+
+    /// Somebody signed out of a platform: its environments go with everything that is kept of
+    /// them. Paired hosts and other platforms are not touched.
+    ///
+    /// # Errors
+    /// The client has ended.
+    pub fn sign_out(&self, platform: &Address) -> anyhow::Result<()> {
+        self.with(|link, now| link.sign_out(now, platform))?;
+        self.shared.sender.sign_in(platform.clone(), None)
     }
 
     /// What changes from now on. A view that is too slow is told that it missed something, and

@@ -71,6 +71,7 @@ pub(super) async fn dial(
     }
 }
 
+#[expect(clippy::result_large_err, reason = "made once for a socket, which costs far more")]
 fn opening(sender: &Sender, door: &Door) -> Result<Opening, NotOpened> {
     let wrong = |what: &str| NotOpened(Reply::Unproven(format!("The {what} cannot be sent.")));
     let address = format!("{}{SOCKET_PATH}", door.way.address);

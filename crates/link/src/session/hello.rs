@@ -29,8 +29,8 @@ pub(super) fn whole(again: HelloAgain, known: Option<Box<Hello>>) -> Result<Box<
         let detail = "The host counts on something that this client does not know of it.";
         return Err(Failure::new(FailureReason::Remote, detail));
     };
-    let HelloAgain { protocol, host, tag: _, session, head, heartbeat_ms } = again;
-    let mut whole = Hello { protocol, session, head, heartbeat_ms, ..*known };
+    let HelloAgain { protocol, host, tag: _, session, head } = again;
+    let mut whole = Hello { protocol, session, head, ..*known };
     whole.host.id = host;
     Ok(Box::new(whole))
 }

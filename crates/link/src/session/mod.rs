@@ -156,28 +156,13 @@ impl Session {
     }
 
     fn take(&mut self, frame: ServerFrame) -> Result<(), Failure> {
-        let frame = match frame {
-            ServerFrame::HelloAgain(again) => {
-                ServerFrame::Hello(hello::whole(*again, self.known.take())?)
-            }
-            other => other,
-        };
-        if let ServerFrame::Hello(hello) = frame {
-            if self.stage == Stage::Opening {
-                hello::check(&hello, self.expected)?;
-                self.stage = Stage::Ready;
-                self.revision = hello.config.revision;
-                self.silence.begin(hello.heartbeat_ms);
-                let head = hello.head;
-                self.events.push_back(SessionEvent::Ready(hello));
-                self.events.push_back(SessionEvent::Head(head));
-            }
-            return Ok(());
-        }
-        if self.stage != Stage::Ready {
-            return Ok(());
-        }
         match frame {
+            ServerFrame::Hello(hello) => return self.greet(hello),
+            ServerFrame::HelloAgain(again) => {
+                let hello = hello::whole(*again, self.known.take())?;
+                return self.greet(hello);
+            }
+            _ if self.stage != Stage::Ready => return Ok(()),
             ServerFrame::Config { config } => self.take_config(config),
             ServerFrame::Response { id, result } => {
                 self.take_last_word(CallEvent::Response { id, result });
@@ -196,7 +181,7 @@ impl Session {
                 self.events.push_back(SessionEvent::Head(head));
             }
             ServerFrame::Heartbeat { head } => self.events.push_back(SessionEvent::Head(head)),
-            ServerFrame::Hello(_) | ServerFrame::HelloAgain(_) | ServerFrame::Unknown => {}
+            ServerFrame::Unknown => {}
         }
         Ok(())
     }
@@ -214,6 +199,20 @@ impl Session {
         if self.calls.over(event.id()) {
             self.events.push_back(SessionEvent::Call(event));
         }
+    }
+
+    /// The host has greeted, for the first time or once more.
+    fn greet(&mut self, hello: Box<Hello>) -> Result<(), Failure> {
+        if self.stage == Stage::Opening {
+            hello::check(&hello, self.expected)?;
+            self.stage = Stage::Ready;
+            self.revision = hello.config.revision;
+            self.silence.begin(hello.heartbeat_ms);
+            let head = hello.head;
+            self.events.push_back(SessionEvent::Ready(hello));
+            self.events.push_back(SessionEvent::Head(head));
+        }
+        Ok(())
     }
 
     /// Sends a call.

@@ -206,7 +206,7 @@ impl Host {
         let (head, session, heartbeat_ms) = (self.cursor(), view(client), 300_000);
         if known == Some("1") {
             let (protocol, host) = (PROTOCOL, id());
-            let again = HelloAgain { protocol, host, tag, session, head, heartbeat_ms };
+            let again = HelloAgain { protocol, host, tag, session, head };
             return ServerFrame::HelloAgain(Box::new(again));
         }
         ServerFrame::Hello(Box::new(Hello {

@@ -68,7 +68,7 @@ impl Server {
         let command = network.inside(BINARY);
         let program = [command.get_program()].into_iter().chain(command.get_args());
         let program = program.map(|word| word.to_str().unwrap().to_owned()).collect();
-        Self::start_by(program, &format!("{}:0", network.host()))
+        Self::start_by(program, "0.0.0.0:0")
     }
 
     fn start_by(program: Vec<String>, address: &str) -> Self {
@@ -110,7 +110,9 @@ impl Server {
         }
         let command = command.unwrap();
         let (address, code) = command.split_once(' ').unwrap();
-        (self.address, self.code) = (address.to_owned(), code.to_owned());
+        let (ip, _) = self.address.rsplit_once(':').unwrap();
+        let (_, port) = address.rsplit_once(':').unwrap();
+        (self.address, self.code) = (format!("{ip}:{port}"), code.to_owned());
         self.running = Some((child, errors));
     }
 
@@ -122,6 +124,12 @@ impl Server {
     /// Where it listens.
     pub(crate) fn address(&self) -> String {
         self.address.clone()
+    }
+
+    /// Where it is reached by one of its addresses.
+    pub(crate) fn at(&self, ip: std::net::Ipv4Addr) -> String {
+        let (_, port) = self.address.rsplit_once(':').unwrap();
+        format!("http://{ip}:{port}")
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -168,6 +176,11 @@ impl Desk {
         Self { host: paired.host, ..desk }
     }
 
+    /// From now on its host is reached at another address.
+    pub(crate) fn move_host(&self, address: &str) {
+        move_host(&self.hosts(), address);
+    }
+
     fn config(&self) -> PathBuf {
         self.directory.path().join("config")
     }
@@ -193,6 +206,12 @@ impl Desk {
         };
         Running { client: Client::start(setup).await.unwrap(), host: self.host }
     }
+}
+
+/// The only host that a client is paired with is reached at another address from now on.
+pub(crate) fn move_host(hosts: &PairedHosts, address: &str) {
+    let [host] = <[PairedHost; 1]>::try_from(hosts.list().unwrap()).unwrap();
+    hosts.keep(&host.name, address, host.host, host.refresh_token).unwrap();
 }
 
 /// A running client that looks at one host.

@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::Write as _,
-    net::{IpAddr, Ipv4Addr},
+    net::Ipv4Addr,
     process::{Command, Output, Stdio, id},
     sync::atomic::{AtomicU32, Ordering},
 };
@@ -17,15 +17,16 @@ pub(crate) enum Far {
     Anywhere,
 }
 
-/// A network namespace with one wire to this one. Dropped, both are gone.
+/// A network namespace with one wire to this one, which has addresses of each kind. Dropped, both
+/// are gone.
 #[derive(Debug)]
 pub(crate) struct Network {
     /// The namespace.
     name: String,
     /// This side's end of the wire.
     wire: String,
-    /// The first of the eight addresses of the wire.
-    base: u32,
+    /// Where the wire's eight addresses begin, in each kind.
+    place: u32,
 }
 
 static MADE: AtomicU32 = AtomicU32::new(0);
@@ -33,7 +34,7 @@ static MADE: AtomicU32 = AtomicU32::new(0);
 impl Network {
     /// Makes one. None, after saying why, where this system lets nobody make any.
     #[expect(clippy::print_stderr, reason = "the runner shows what a test left out")]
-    pub(crate) fn new(far: Far) -> Option<Self> {
+    pub(crate) fn new() -> Option<Self> {
         let allowed = Command::new("unshare").args(["-n", "true"]).output();
         if !allowed.is_ok_and(|output| output.status.success()) {
             eprintln!("SKIPPED: nobody may make a network namespace here (`unshare -n true`)");
@@ -41,38 +42,40 @@ impl Network {
         }
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let pid = id();
-        let place = pid.wrapping_mul(7).wrapping_add(number) % 4_096;
-        let first = match far {
-            Far::Lan => Ipv4Addr::new(10, 213, 0, 0),
-            Far::Anywhere => Ipv4Addr::new(198, 18, 0, 0),
-        };
+        let place = pid.wrapping_mul(7).wrapping_add(number) % 4_096 * 8;
         let network = Self {
             name: format!("wk-faults-{pid}-{number}"),
             wire: format!("wk{pid}n{number}"),
-            base: u32::from(first) + place * 8,
+            place,
         };
         let (name, wire) = (network.name.as_str(), network.wire.as_str());
         ip(&["netns", "add", name]);
         ip(&["link", "add", wire, "type", "veth", "peer", "name", "in", "netns", name]);
-        ip(&["addr", "add", &network.with_mask(1), "dev", wire]);
+        for far in [Far::Lan, Far::Anywhere] {
+            ip(&["addr", "add", &network.with_mask(far, 1), "dev", wire]);
+            ip(&["-n", name, "addr", "add", &network.with_mask(far, 2), "dev", "in"]);
+        }
         ip(&["link", "set", wire, "up"]);
-        ip(&["-n", name, "addr", "add", &network.with_mask(2), "dev", "in"]);
         ip(&["-n", name, "link", "set", "in", "up"]);
         ip(&["-n", name, "link", "set", "lo", "up"]);
         Some(network)
     }
 
-    fn address(&self, number: u32) -> Ipv4Addr {
-        Ipv4Addr::from(self.base + number)
+    fn address(&self, far: Far, number: u32) -> Ipv4Addr {
+        let first = match far {
+            Far::Lan => Ipv4Addr::new(10, 213, 0, 0),
+            Far::Anywhere => Ipv4Addr::new(198, 18, 0, 0),
+        };
+        Ipv4Addr::from(u32::from(first) + self.place + number)
     }
 
-    fn with_mask(&self, number: u32) -> String {
-        format!("{}/29", self.address(number))
+    fn with_mask(&self, far: Far, number: u32) -> String {
+        format!("{}/29", self.address(far, number))
     }
 
-    /// The host's address.
-    pub(crate) fn host(&self) -> IpAddr {
-        self.address(2).into()
+    /// The host's address of a kind.
+    pub(crate) fn host(&self, far: Far) -> Ipv4Addr {
+        self.address(far, 2)
     }
 
     /// A program that is run in the network.
@@ -82,10 +85,10 @@ impl Network {
         command
     }
 
-    /// Gives this side another address in the place of the one that it has.
+    /// Gives this side another local address in the place of the one that it has.
     pub(crate) fn move_client(&self) {
-        ip(&["addr", "add", &self.with_mask(3), "dev", &self.wire]);
-        ip(&["addr", "del", &self.with_mask(1), "dev", &self.wire]);
+        ip(&["addr", "del", &self.with_mask(Far::Lan, 1), "dev", &self.wire]);
+        ip(&["addr", "add", &self.with_mask(Far::Lan, 3), "dev", &self.wire]);
     }
 
     /// Loses whatever belongs to the connections that are open to the host, without a word; new
@@ -128,12 +131,14 @@ impl Network {
     /// This side's ports of what is connected to the host.
     fn ports(&self) -> Vec<u16> {
         const ESTABLISHED: &str = "01";
-        let host = format!("{:08X}:", u32::from(self.address(2)).swap_bytes());
+        let hosts = [Far::Lan, Far::Anywhere].map(|far| u32::from(self.host(far)).swap_bytes());
+        let hosts = hosts.map(|host| format!("{host:08X}:"));
         let table = fs::read_to_string("/proc/self/net/tcp").unwrap();
         let port = |line: &str| {
             let mut fields = line.split_whitespace().skip(1);
             let (local, remote, state) = (fields.next()?, fields.next()?, fields.next()?);
-            let open = remote.starts_with(&host) && state == ESTABLISHED;
+            let ours = hosts.iter().any(|host| remote.starts_with(host));
+            let open = ours && state == ESTABLISHED;
             open.then(|| u16::from_str_radix(local.rsplit(':').next()?, 16).ok()).flatten()
         };
         let ports: Vec<u16> = table.lines().filter_map(port).collect();

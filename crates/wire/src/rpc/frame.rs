@@ -167,7 +167,7 @@ pub struct Hello {
     /// How long the host is silent at most, in milliseconds. A client counts any frame as life and
     /// allows for two missed ones.
     pub heartbeat_ms: u64,
-    /// Stands for [`Self::host`], [`Self::capabilities`] and [`Self::config`] as they are here.
+    /// Stands for all of this but the session and the newest event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
 }
@@ -186,8 +186,6 @@ pub struct HelloAgain {
     pub session: SessionView,
     /// The newest event.
     pub head: Cursor,
-    /// As in [`Hello`].
-    pub heartbeat_ms: u64,
 }
 
 #[cfg(test)]

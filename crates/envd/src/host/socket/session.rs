@@ -270,7 +270,7 @@ impl Session {
         let listed = listed.find(|listed| listed.id == session.id);
         let session = listed.unwrap_or_else(|| session.view(1));
         let (head, heartbeat_ms) = (parts.threads.cursor(), millis(parts.heartbeat));
-        let tag = tag(&parts.descriptor, &config);
+        let tag = tag(&parts.descriptor, &config, heartbeat_ms);
         if self.known.as_ref() == Some(&tag) {
             let host = parts.descriptor.id;
             return encode::frame(&ServerFrame::HelloAgain(Box::new(HelloAgain {
@@ -279,7 +279,6 @@ impl Session {
                 tag,
                 session,
                 head,
-                heartbeat_ms,
             })));
         }
         encode::frame(&ServerFrame::Hello(Box::new(Hello {
@@ -429,8 +428,8 @@ async fn changed(config: &mut Option<watch::Receiver<HostConfig>>) {
 }
 
 /// Stands for what a hello says of the host: equal only where all of it is.
-fn tag(descriptor: &Descriptor, config: &HostConfig) -> String {
-    let whole = serde_json::to_vec(&(descriptor, config)).unwrap_or_default();
+fn tag(descriptor: &Descriptor, config: &HostConfig, heartbeat_ms: u64) -> String {
+    let whole = serde_json::to_vec(&(descriptor, config, heartbeat_ms)).unwrap_or_default();
     let digest = ring::digest::digest(&ring::digest::SHA256, &whole);
     URL_SAFE_NO_PAD.encode(&digest.as_ref()[..12])
 }

@@ -36,7 +36,10 @@ fn a_sleeping_environment_is_left_alone_with_its_list_shown() {
     assert_eq!(world.phase(host), ConnectionPhase::Asleep);
     assert_eq!((&world.host(host).counts, world.platform.woken), (&before, 0));
     let shell = world.link.shell(host).unwrap();
-    assert_eq!((shell.status, shell.list.as_ref().unwrap().rows().count()), (DataStatus::Cached, 1));
+    assert_eq!(
+        (shell.status, shell.list.as_ref().unwrap().rows().count()),
+        (DataStatus::Cached, 1)
+    );
     assert_eq!(shell.error, None, "to sleep is no error");
 }
 
@@ -100,7 +103,10 @@ fn a_client_that_starts_beside_a_sleeping_environment_asks_it_nothing() {
     assert_eq!(world.phase(host), ConnectionPhase::Asleep);
     assert_eq!(world.link.shell(host).unwrap().list.as_ref().unwrap().rows().count(), 1);
     let after = &world.host(host).counts;
-    assert_eq!((after.greeted, after.lists, world.platform.woken), (before.greeted, before.lists, 0));
+    assert_eq!(
+        (after.greeted, after.lists, world.platform.woken),
+        (before.greeted, before.lists, 0)
+    );
 }
 
 #[test]

@@ -46,7 +46,10 @@ fn a_host_that_keeps_ending_its_sessions_is_said_to() {
     let host = *world.hosts.keys().next().unwrap();
     world.run_until(|world| world.phase(host) == ConnectionPhase::Backoff);
     let failure = world.state(host).last_failure.unwrap();
-    assert!(failure.detail.contains("keeps ending") && failure.detail.contains("1011"), "{failure}");
+    assert!(
+        failure.detail.contains("keeps ending") && failure.detail.contains("1011"),
+        "{failure}"
+    );
 }
 
 #[test]

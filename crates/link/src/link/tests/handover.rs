@@ -27,7 +27,12 @@ fn a_dead_far_socket_is_replaced_without_a_gap_and_without_an_event_twice() {
     for number in 0..40 {
         world.text(host, thread(1), &format!("word {number}"));
         world.pass_ms(100);
-        assert_eq!(world.phase(host), ConnectionPhase::Connected, "after {} ms", world.time - began);
+        assert_eq!(
+            world.phase(host),
+            ConnectionPhase::Connected,
+            "after {} ms",
+            world.time - began
+        );
         let most = if world.time - began < 2_500 { 2 } else { 1 };
         assert!(world.open_lines(host).len() <= most);
         if world.state(host).generation == 1 {

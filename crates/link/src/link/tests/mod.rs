@@ -4,6 +4,8 @@ mod asleep;
 mod flapping;
 mod handover;
 mod lists;
+#[cfg(not(target_arch = "wasm32"))]
+mod random;
 mod resume;
 mod running;
 mod sockets;

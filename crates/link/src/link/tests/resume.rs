@@ -160,7 +160,11 @@ fn a_prompt_that_was_on_its_way_when_the_wire_broke_is_not_sent_again() {
     world.prompt(host, thread(1));
     world.set(host, |host| host.manner = Manner::Serves);
     world.pass(Duration::from_secs(600));
-    assert_eq!(world.host(host).prompts.get(&client(2)), None, "without a session it fails at once");
+    assert_eq!(
+        world.host(host).prompts.get(&client(2)),
+        None,
+        "without a session it fails at once"
+    );
     assert_eq!(world.told(answered), 2);
 }
 

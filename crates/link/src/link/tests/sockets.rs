@@ -36,9 +36,8 @@ fn there_is_one_socket_and_one_subscription_per_topic_whatever_people_do() {
     world.set(host, |host| host.reach = Reach::Refuses);
     world.start(None);
     world.run_until(|world| world.phase(host) == ConnectionPhase::Backoff);
-    let consumers: Vec<_> = (0..3)
-        .map(|_| world.act(|link, now| link.mount(now, host, thread(1))).unwrap())
-        .collect();
+    let consumers: Vec<_> =
+        (0..3).map(|_| world.act(|link, now| link.mount(now, host, thread(1))).unwrap()).collect();
     for _ in 0..5 {
         world.act(|link, now| link.handle_foreground(now, Foreground::Desk));
         world.pass_ms(10);
@@ -105,7 +104,10 @@ fn a_paused_host_keeps_what_is_known_of_it_and_is_left_alone() {
     assert_eq!(world.phase(host), ConnectionPhase::Available);
     assert_eq!(world.host(host).counts.dials, 1);
     let shell = world.link.shell(host).unwrap();
-    assert_eq!((shell.status, shell.list.as_ref().unwrap().rows().count()), (DataStatus::Cached, 1));
+    assert_eq!(
+        (shell.status, shell.list.as_ref().unwrap().rows().count()),
+        (DataStatus::Cached, 1)
+    );
     assert!(world.store.has(host) && world.store.entries[&host].paused, "it is remembered");
 
     world.act(|link, now| link.resume(now, host)).unwrap();

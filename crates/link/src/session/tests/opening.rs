@@ -50,7 +50,6 @@ fn again(tag: &str) -> HelloAgain {
         tag: tag.to_owned(),
         session: hello().session,
         head: cursor(44),
-        heartbeat_ms: 7_000,
     }
 }
 
@@ -59,7 +58,7 @@ fn a_host_that_is_known_may_greet_with_what_has_changed() {
     let known = Hello { tag: Some("t1".to_owned()), ..hello() };
     let mut session = Session::new(NOW, host()).knowing(Some(Box::new(known.clone())));
     session.handle_frame(NOW, &text(&ServerFrame::HelloAgain(Box::new(again("t1"))))).unwrap();
-    let whole = Hello { head: cursor(44), heartbeat_ms: 7_000, ..known };
+    let whole = Hello { head: cursor(44), ..known };
     assert_eq!(
         events(&mut session),
         [SessionEvent::Ready(Box::new(whole)), SessionEvent::Head(cursor(44))]

@@ -107,7 +107,14 @@ Examples:
   wakeful attach 'My site'
   wakeful attach 'My site' 0199f0a0
   wakeful attach 'My site' --wake          wake it, now and whenever it falls asleep
-  wakeful attach lab --until-idle          end when there is nothing left to do")]
+  wakeful attach lab --until-idle          end when there is nothing left to do
+
+At a terminal the bottom row says how it stands with the host: live, trying again in 12 s and why,
+asleep. What was kept of the thread is shown at once and marked until the host has confirmed it.
+Lines are prompts for the agent; one that is typed while the host is away is sent, once, when it is
+back. /help lists what else can be told: /threads and /switch, /queue, /allow and /deny, /cancel,
+/older, /retry, /wake. Ctrl-C ends the running turn, twice it leaves.
+It ends with 3 when the environment sleeps and nobody is there to wake it.")]
     Attach(AttachCommand),
 
     /// Send a prompt to an agent; a sleeping environment is woken for it

@@ -4,20 +4,19 @@
 //! The link says what it knows ([`View`]) and this says what follows: [`Session::poll_act`] is to be
 //! done, [`Session::poll_said`] is to be shown, [`Session::finished`] is the end.
 
+mod calls;
+mod lists;
 mod typed;
-
-pub(super) use typed::Moment;
 
 use std::{collections::VecDeque, sync::Arc};
 
-use serde_json::Value;
 use wakeful_link::{
-    ConnectionState, DataStatus, Failure, FailureClass, FailureReason, Instant,
-    boundary::CallFailure, session::Effect, shell::ShellState, threads::ThreadState,
+    ConnectionState, DataStatus, Failure, FailureClass, Instant, shell::ShellState,
+    threads::ThreadState,
 };
 use wakeful_wire::{
     Timestamp,
-    rpc::{AnswerPermission, Call, Outcome, Remember, RequestId, Seq, ShellRow, Taken, ThreadId},
+    rpc::{Call, Outcome, RequestId, Seq, ShellRow, ThreadId},
 };
 
 use super::{
@@ -26,12 +25,14 @@ use super::{
     exit,
     harmless::one_line,
     line::{self, Facts},
-    outbox::{Missed, Outbox, Sending},
+    outbox::{Outbox, Sending},
     pick::{LIST_WAIT, Picked, Search, Wanted},
     screen::Connection,
     shown::Shown,
     standing::{Manner, Sight, Standing, Turn},
 };
+
+pub(super) use typed::Moment;
 
 /// The longest reason that is shown, in characters.
 const REASON_MAX: usize = 2_000;
@@ -293,105 +294,6 @@ impl Session {
         }
     }
 
-    /// Answers whatever waits, where a rule says how. Each permission once, also if the host does
-    /// not take the answer.
-    fn rule(&mut self) {
-        let Some(approve) = self.options.approve else { return };
-        let Some(shown) = self.shown.as_ref().filter(|shown| shown.is_live()) else { return };
-        self.ruled.retain(|request| shown.is_pending(*request));
-        for pending in shown.pending() {
-            if self.ruled.contains(&pending.request) {
-                continue;
-            }
-            if let Some(option) = approve.choose(&pending.options) {
-                let answer = answer_of(shown, pending.request, option.id.clone(), None);
-                // Where there is no room it is tried again with the next look.
-                if self.outbox.put(answer).is_err() {
-                    return;
-                }
-            }
-            self.ruled.push(pending.request);
-        }
-    }
-
-    /// Sends what can be sent. Nothing but prompts until it is known how the thread stands: what has
-    /// lost its purpose meanwhile is not sent.
-    fn send(&mut self) {
-        if !self.standing.is_connected() {
-            return;
-        }
-        let shown = self.shown.as_ref().filter(|shown| shown.is_live());
-        if let Some(shown) = shown {
-            self.outbox.drop_unsent(|call| has_purpose(shown, call));
-        }
-        let live = shown.is_some();
-        let may = |call: &Call| live || matches!(call, Call::ThreadPrompt(_));
-        while let Some((sending, call)) = self.outbox.send_next(may) {
-            self.acts.push_back(Act::Call(sending, Box::new(call)));
-        }
-    }
-
-    /// A call was answered, or is not going to be.
-    pub(super) fn handle_answered(
-        &mut self,
-        sending: Sending,
-        outcome: Result<Value, CallFailure>,
-    ) {
-        let failed = match outcome {
-            Ok(taken) => {
-                if self.outbox.handle_taken(sending) {
-                    let taken = serde_json::from_value::<Taken>(taken);
-                    self.caused = self.caused.max(taken.map_or(Seq::ZERO, |taken| taken.seq));
-                }
-                return;
-            }
-            Err(failed) => failed,
-        };
-        let may_have_happened = failed.effect == Effect::Unknown;
-        match self.outbox.handle_missed(sending, failed) {
-            None => {}
-            Some(Missed::Again) if may_have_happened => {
-                self.note("the answer to a prompt was lost; it is sent again under its id");
-            }
-            Some(Missed::Again) => {}
-            Some(Missed::Refused(_, failure)) => {
-                self.note(format!("not taken: {}", one_line(&failure.detail, REASON_MAX)));
-            }
-            Some(Missed::Unknown(call)) => self.handle_unknown(&call),
-        }
-    }
-
-    /// Nobody knows whether a call was taken. It is not repeated: what it was for is looked at anew.
-    fn handle_unknown(&mut self, call: &Call) {
-        if let Call::ThreadAnswer(answer) = call {
-            let ruled = self.ruled.len();
-            self.ruled.retain(|request| *request != answer.request);
-            if ruled == self.ruled.len() {
-                if let Some(shown) = &mut self.shown {
-                    shown.ask_again();
-                }
-                self.note("it is not known whether the answer was taken; if it is asked again, answer again");
-            }
-        } else {
-            self.note(format!(
-                "it is not known whether that was taken, and it is not sent again ({})",
-                call.method()
-            ));
-        }
-    }
-
-    /// Answers may have been missed: what is on its way has an unknown outcome.
-    pub(super) fn handle_overlooked(&mut self) {
-        for sending in self.outbox.under_way() {
-            let failure = Failure::new(
-                FailureReason::Overloaded,
-                "This program was too slow to hear the answer.",
-            );
-            let failed = CallFailure { failure, effect: Effect::Unknown };
-            self.handle_answered(sending, Err(failed));
-        }
-    }
-
     /// How it ends, if it does now.
     pub(super) fn finished(&self) -> Option<End> {
         if let Some(end) = &self.end {
@@ -435,23 +337,3 @@ impl Session {
 
 /// The threads that `/threads` lists, the newest first.
 pub(super) type Rows = Vec<Arc<ShellRow>>;
-
-fn answer_of(
-    shown: &Shown,
-    request: RequestId,
-    option: String,
-    remember: Option<Remember>,
-) -> Call {
-    let thread = shown.thread();
-    Call::ThreadAnswer(AnswerPermission { thread, request, option, remember })
-}
-
-fn has_purpose(shown: &Shown, call: &Call) -> bool {
-    if let Call::ThreadAnswer(answer) = call {
-        shown.is_pending(answer.request)
-    } else if let Call::ThreadCancel(cancel) = call {
-        cancel.turn.is_none() || cancel.turn == shown.running()
-    } else {
-        true
-    }
-}

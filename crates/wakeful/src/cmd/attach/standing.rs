@@ -123,7 +123,9 @@ impl Standing {
                     return vec![over];
                 }
                 if entered || attempt != connection.attempt {
-                    let text = lost(connection, sight.now);
+                    let what =
+                        if self.was_connected { "connection lost" } else { "not connected yet" };
+                    let text = retrying(what, connection, sight.now);
                     turns.push(Turn::Say(Connection::Lost, Some(text)));
                 }
             }
@@ -235,14 +237,14 @@ const fn is_unreachable(reason: FailureReason) -> bool {
     }
 }
 
-fn lost(connection: &ConnectionState, now: Instant) -> String {
+fn retrying(what: &str, connection: &ConnectionState, now: Instant) -> String {
     let why = reason(connection.last_failure.as_ref());
     match connection.retry_at {
         Some(at) => {
             let seconds = now.until(at).as_secs_f64();
-            format!("connection lost, trying again in {seconds:.1} s{why}")
+            format!("{what}, trying again in {seconds:.1} s{why}")
         }
-        None => format!("connection lost{why}"),
+        None => format!("{what}{why}"),
     }
 }
 

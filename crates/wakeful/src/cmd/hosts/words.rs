@@ -34,11 +34,13 @@ pub(in crate::cmd) fn words(host: &HostView, now: Instant, countdown: Countdown)
         }
         ConnectionPhase::Connected => connected(host),
         ConnectionPhase::Connecting => connecting(connection),
-        ConnectionPhase::Backoff => format!(
-            "{}: {}",
-            next_try(connection.retry_at, now, countdown),
-            why(connection.last_failure.as_ref())
-        ),
+        ConnectionPhase::Backoff => {
+            let next = next_try(connection.retry_at, now, countdown);
+            match &connection.last_failure {
+                Some(failure) => format!("{next}: {}", why(Some(failure))),
+                None => next,
+            }
+        }
         ConnectionPhase::Offline => "waits for the network".to_owned(),
         ConnectionPhase::Blocked => blocked(host),
         ConnectionPhase::Asleep => asleep(connection.environment).to_owned(),
@@ -254,7 +256,7 @@ mod tests {
                     host.connection.phase = ConnectionPhase::Backoff;
                     host.connection.retry_at = Some(Instant(0));
                 },
-                "not connected, next try in 1s: nobody said why",
+                "not connected, next try in 1s",
             ),
             (&|host| host.connection.phase = ConnectionPhase::Offline, "waits for the network"),
             (&|host| host.connection.phase = ConnectionPhase::Asleep, "asleep"),

@@ -82,10 +82,10 @@ fn frame(text: &str, height: usize, first: bool) -> String {
     let shown = if fits { lines.len() } else { height.saturating_sub(2) };
     for line in &lines[..shown] {
         drawn.push_str(line);
-        drawn.push_str("\u{1b}[K\r\n");
+        drawn.push_str("\u{1b}[K\n");
     }
     if !fits {
-        drawn.push_str(&format!("… {} more lines\u{1b}[K\r\n", lines.len() - shown));
+        drawn.push_str(&format!("… {} more lines\u{1b}[K\n", lines.len() - shown));
     }
     drawn.push_str("\u{1b}[J\u{1b}[?7h\u{1b}[?2026l");
     drawn
@@ -101,17 +101,17 @@ mod tests {
         assert!(first.contains("\u{1b}[2J"));
         let next = frame("a\nb\n", 24, false);
         assert!(!next.contains("\u{1b}[2J"), "that would flicker");
-        assert!(next.contains("\u{1b}[Ha\u{1b}[K\r\nb\u{1b}[K\r\n\u{1b}[J"), "{next:?}");
+        assert!(next.contains("\u{1b}[Ha\u{1b}[K\nb\u{1b}[K\n\u{1b}[J"), "{next:?}");
     }
 
     #[test]
     fn what_does_not_fit_is_counted() {
         let text: String = (0..10).map(|line| format!("{line}\n")).collect();
         let drawn = frame(&text, 5, false);
-        assert_eq!(drawn.matches("\r\n").count(), 4, "one line is left for the cursor");
-        assert!(drawn.contains("2\u{1b}[K\r\n… 7 more lines"), "{drawn:?}");
+        assert_eq!(drawn.matches("\u{1b}[K\n").count(), 4, "one line is left for the cursor");
+        assert!(drawn.contains("2\u{1b}[K\n… 7 more lines"), "{drawn:?}");
         let fits = frame(&text, 11, false);
-        assert!(!fits.contains("more lines") && fits.matches("\r\n").count() == 10);
+        assert!(!fits.contains("more lines") && fits.matches("\u{1b}[K\n").count() == 10);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::{process::ExitCode, time::Duration};
 
 use tokio::{sync::broadcast::error::RecvError, time::timeout};
-use wakeful_client::{clock, runtime::Client};
+use wakeful_client::{clock, runtime::Client, signals};
 use wakeful_link::{ConnectionPhase, platform::PlatformState};
 use wakeful_wire::{HostId, Timestamp};
 
@@ -41,6 +41,8 @@ pub(in crate::cmd) async fn watch(
     what: Watched,
     output: Output,
 ) -> anyhow::Result<ExitCode> {
+    // A view that lasts outlives networks and suspensions.
+    let _watching = signals::attach(client);
     let mut changes = client.changes();
     let mut wanted = if wake { only.unwrap_or_default().to_vec() } else { Vec::new() };
     let mut sink = Sink::new(what, output);

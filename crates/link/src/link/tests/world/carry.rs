@@ -39,7 +39,10 @@ impl World {
                 let address = way.address.as_str().to_owned();
                 let after = self.way();
                 let sent = self.time;
-                self.later(after, Happening::Arrives(Arrived { ask, address, request, user, sent }));
+                self.later(
+                    after,
+                    Happening::Arrives(Arrived { ask, address, request, user, sent }),
+                );
             }
             Effect::Withdraw { ask } => {
                 self.asks.remove(&ask);

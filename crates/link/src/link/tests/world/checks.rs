@@ -3,16 +3,16 @@
 use wakeful_wire::HostId;
 
 use super::World;
-use crate::{
-    ConnectionPhase, DataStatus,
-    effect::At,
-};
+use crate::{ConnectionPhase, DataStatus, effect::At};
 
 impl World {
     /// A socket is about to be opened: there is no other, or it replaces one that is doubted.
     pub(super) fn check_lines(&self, at: At) {
         let lines = self.open_lines(at.host);
-        assert!(lines.iter().all(|(held, _)| *held == at), "a socket of an earlier scope: {lines:?}");
+        assert!(
+            lines.iter().all(|(held, _)| *held == at),
+            "a socket of an earlier scope: {lines:?}"
+        );
         let state = self.state(at.host);
         let most = if state.verifying { 2 } else { 1 };
         assert!(lines.len() <= most, "{} sockets of one host: {state:?}", lines.len());
@@ -50,7 +50,10 @@ impl World {
         assert_eq!(state.retry_at.is_some(), retries, "{name}: {state:?}");
         let connected = state.phase == ConnectionPhase::Connected;
         if let Some(shell) = self.link.shell(host) {
-            assert!(connected || shell.status != DataStatus::Live, "{name}: live without a session");
+            assert!(
+                connected || shell.status != DataStatus::Live,
+                "{name}: live without a session"
+            );
             assert!(connected || !shell.verified, "{name}: confirmed without a session");
             assert!(!shell.verified || shell.generation > 0, "{name}: confirmed as number nought");
         }
@@ -70,7 +73,10 @@ impl World {
                 Some(thread) => {
                     let Some(state) = self.link.thread(host, thread) else { continue };
                     let connected = self.phase(host) == ConnectionPhase::Connected;
-                    assert!(connected || state.status != DataStatus::Live, "live without a session");
+                    assert!(
+                        connected || state.status != DataStatus::Live,
+                        "live without a session"
+                    );
                     if let Some(held) = &state.held {
                         served.log.check_thread(held);
                     }
@@ -90,8 +96,9 @@ impl World {
         for thread in served.log.threads() {
             let Some(state) = self.link.thread(host, thread) else { continue };
             let now = served.log.thread(thread).expect("a known thread");
-            if now.deleted {
-                assert_eq!(state.status, DataStatus::Deleted);
+            let gone = state.status == DataStatus::Deleted;
+            if now.deleted || gone {
+                assert!(gone && served.log.was_deleted(thread), "{:?}", state.status);
                 continue;
             }
             assert_eq!(state.status, DataStatus::Live, "{:?}", state.error);
@@ -99,6 +106,19 @@ impl World {
             assert_eq!(held.detail.thread, *now, "all of it");
             assert_eq!(held.cursor.epoch, head.epoch);
             served.log.check_thread(held);
+        }
+    }
+
+    /// Whatever is stored is what a host wrote up to the place that is stored with it.
+    pub(in crate::link::tests) fn check_store(&self) {
+        for (host, cached) in &self.store.lists {
+            if !cached.partial {
+                let log = &self.hosts[host].log;
+                log.check_list(cached.snapshot.cursor, cached.snapshot.rows.iter());
+            }
+        }
+        for ((host, _), held) in &self.store.threads {
+            self.hosts[host].log.check_thread(held);
         }
     }
 }

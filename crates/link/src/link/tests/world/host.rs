@@ -11,8 +11,8 @@ use wakeful_wire::{
     Code, EnvId, HostId, HostSessionId, Phase, Problem, Timestamp, UserName,
     host::{Capabilities, Descriptor, Platform, Scopes, SessionMethod, SessionView},
     rpc::{
-        Call, CallId, ClientFrame, ClientId, EventBody, Hello, HelloAgain, HostConfig, Omissions, PROTOCOL,
-        Seq, ServerFrame, ShellItem, Taken, ThreadId, ThreadItem,
+        Call, CallId, ClientFrame, ClientId, EventBody, Hello, HelloAgain, HostConfig, Omissions,
+        PROTOCOL, Seq, ServerFrame, ShellItem, Taken, ThreadId, ThreadItem,
     },
 };
 
@@ -175,12 +175,12 @@ impl Host {
             return None;
         }
         let until = now + u64::try_from(self.token_life.as_millis()).unwrap();
-        let method =
-            if grant.is_some() { SessionMethod::Grant } else { SessionMethod::Pairing };
+        let method = if grant.is_some() { SessionMethod::Grant } else { SessionMethod::Pairing };
         // The session of a pairing is one, and only lasts longer.
-        let paired = self.sessions.iter_mut().find(|(_, session)| {
-            grant.is_none() && session.method == method && !session.revoked
-        });
+        let paired = self
+            .sessions
+            .iter_mut()
+            .find(|(_, session)| grant.is_none() && session.method == method && !session.revoked);
         if let Some((id, session)) = paired {
             session.until = session.until.max(until);
             return Some(*id);
@@ -203,7 +203,11 @@ impl Host {
     }
 
     /// The session that a token stands for, if it is good.
-    pub(in crate::link::tests) fn session_of(&self, now: u64, token: &str) -> Option<HostSessionId> {
+    pub(in crate::link::tests) fn session_of(
+        &self,
+        now: u64,
+        token: &str,
+    ) -> Option<HostSessionId> {
         let id = token.strip_prefix("token.")?.parse().ok()?;
         let session = self.sessions.get(&id)?;
         (!session.revoked && session.until > now).then_some(id)
@@ -257,11 +261,11 @@ impl Host {
         session: HostSessionId,
         known: Option<&str>,
     ) -> ServerFrame {
-        let Hello { protocol, session, head, heartbeat_ms, .. } = self.hello(session);
+        let Hello { protocol, session, head, .. } = self.hello(session);
         if known == Some(self.release) {
             let tag = self.release.to_owned();
             let host = self.id;
-            let again = HelloAgain { protocol, host, tag, session, head, heartbeat_ms };
+            let again = HelloAgain { protocol, host, tag, session, head };
             ServerFrame::HelloAgain(Box::new(again))
         } else {
             ServerFrame::Hello(Box::new(self.hello(session.id)))
@@ -310,14 +314,14 @@ impl Host {
             }
             ClientFrame::Request { id, method, params } => {
                 let call = Call::read(&method, params).expect("a known call");
+                #[expect(clippy::wildcard_enum_match_arm, reason = "no test makes another call")]
                 match call {
                     Call::ShellSubscribe(asked) => {
                         served.follow(id, Topic::List);
                         let items = self.log.shell_feed(asked.cursor, asked.omit);
-                        match items.first() {
-                            Some(ShellItem::Snapshot { .. }) => self.counts.lists += 1,
-                            _ => self.counts.list_resumes += 1,
-                        }
+                        let whole = matches!(items.first(), Some(ShellItem::Snapshot { .. }));
+                        self.counts.lists += usize::from(whole);
+                        self.counts.list_resumes += usize::from(!whole);
                         items.iter().for_each(|item| {
                             say(ServerFrame::Item { id, item: json_of(item) });
                         });
@@ -328,10 +332,9 @@ impl Host {
                             return out;
                         };
                         served.follow(id, Topic::Thread(asked.thread));
-                        match items.first() {
-                            Some(ThreadItem::Snapshot { .. }) => self.counts.thread_snapshots += 1,
-                            _ => self.counts.thread_resumes += 1,
-                        }
+                        let whole = matches!(items.first(), Some(ThreadItem::Snapshot { .. }));
+                        self.counts.thread_snapshots += usize::from(whole);
+                        self.counts.thread_resumes += usize::from(!whole);
                         items.iter().for_each(|item| {
                             say(ServerFrame::Item { id, item: json_of(item) });
                         });
@@ -343,7 +346,8 @@ impl Host {
                             return out;
                         }
                         let prompt = asked.prompt;
-                        let wrote = self.log.write(asked.thread, EventBody::PromptQueued { prompt });
+                        let wrote =
+                            self.log.write(asked.thread, EventBody::PromptQueued { prompt });
                         say(ServerFrame::Response { id, result: taken(wrote.event.seq) });
                         out.extend(self.publish(&wrote));
                     }
@@ -357,18 +361,19 @@ impl Host {
     }
 
     /// Ends all sockets.
-    pub(in crate::link::tests) fn close_all(&mut self, code: u16, reason: &'static str) -> Vec<Out> {
+    pub(in crate::link::tests) fn close_all(
+        &mut self,
+        code: u16,
+        reason: &'static str,
+    ) -> Vec<Out> {
         let sockets = std::mem::take(&mut self.sockets);
         sockets.into_keys().map(|socket| Out::Close(socket, code, reason)).collect()
     }
 
     /// What a refusal of a sleeping environment says.
     pub(in crate::link::tests) const fn asleep(phase: Phase) -> Problem {
-        let code = match phase {
-            Phase::Starting => Code::Starting,
-            _ => Code::Asleep,
-        };
-        Problem::new(code).phase(phase)
+        let starts = matches!(phase, Phase::Starting);
+        Problem::new(if starts { Code::Starting } else { Code::Asleep }).phase(phase)
     }
 
     /// The omissions in a query.

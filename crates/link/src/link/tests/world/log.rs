@@ -1,6 +1,9 @@
 //! A host's log, and what follows from it: threads, rows, feeds.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use uuid::Uuid;
 use wakeful_wire::{
@@ -56,6 +59,8 @@ pub(in crate::link::tests) struct Log {
     head: Seq,
     now: BTreeMap<ThreadId, Detail>,
     turns: u64,
+    /// Threads that were deleted at some time, also where that was lost.
+    deleted: BTreeSet<ThreadId>,
 }
 
 /// What was written just now.
@@ -102,6 +107,11 @@ impl Log {
         Cursor { epoch: self.epoch, seq: self.head }
     }
 
+    /// Whether a client may have heard that a thread is gone.
+    pub(in crate::link::tests) fn was_deleted(&self, thread: ThreadId) -> bool {
+        self.deleted.contains(&thread)
+    }
+
     pub(in crate::link::tests) fn threads(&self) -> impl Iterator<Item = ThreadId> {
         self.now.keys().copied()
     }
@@ -116,9 +126,15 @@ impl Log {
         let at = Timestamp(1_700_000_000_000 + self.head.0 * 1_000);
         let event = Event { seq: self.head, at, thread: Some(thread), body };
         let row = |detail: &Detail| {
-            detail.thread.is_active().then(|| ShellRow { seq: Seq::ZERO, ..ShellRow::of(&detail.thread) })
+            detail
+                .thread
+                .is_active()
+                .then(|| ShellRow { seq: Seq::ZERO, ..ShellRow::of(&detail.thread) })
         };
         let before = self.now.get(&thread).and_then(row);
+        if matches!(event.body, EventBody::Deleted {}) {
+            self.deleted.insert(thread);
+        }
         match self.now.get_mut(&thread) {
             Some(detail) => {
                 detail.apply(&event);
@@ -216,9 +232,7 @@ impl Log {
         let held = Cursor { epoch: Epoch(epoch), seq: Seq(seq) };
         let left_out = (next() == "true", next() == "true");
         let newest = self.written.rows.last().map_or(Seq::ZERO, |(seq, ..)| *seq);
-        left_out == (omit.families, omit.older_settled)
-            && self.confirms(held)
-            && newest <= held.seq
+        left_out == (omit.families, omit.older_settled) && self.confirms(held) && newest <= held.seq
     }
 
     /// What a subscription of the list brings at once.
@@ -228,15 +242,14 @@ impl Log {
         omit: Omissions,
     ) -> Vec<ShellItem> {
         let after = |seq: Seq| self.written.rows.iter().filter(move |(at, ..)| *at > seq);
-        let known =
-            cursor.filter(|held| self.confirms(*held) && after(held.seq).count() <= GAP);
+        let known = cursor.filter(|held| self.confirms(*held) && after(held.seq).count() <= GAP);
         let mut items = Vec::new();
         match known {
             Some(held) => {
                 items.push(ShellItem::Resumed { cursor: Cursor { epoch: self.epoch, ..held } });
                 let mut newest = BTreeMap::new();
                 newest.extend(after(held.seq).map(|(_, thread, row)| (*thread, row)));
-                if let Some((seq, ..)) = after(held.seq).last() {
+                if let Some((seq, ..)) = after(held.seq).next_back() {
                     let gone = newest.iter().filter(|(_, row)| row.is_none());
                     items.push(ShellItem::Changes {
                         seq: *seq,
@@ -310,9 +323,10 @@ impl Log {
     pub(in crate::link::tests) fn check_thread(&self, held: &Held) {
         let (detail, cursor) = (&held.detail, held.cursor);
         let events = &self.lineage(cursor.epoch).events;
-        let now = self.now.get(&detail.thread.id).filter(|now| {
-            cursor.epoch == self.epoch && now.thread.seq <= cursor.seq
-        });
+        let now = self
+            .now
+            .get(&detail.thread.id)
+            .filter(|now| cursor.epoch == self.epoch && now.thread.seq <= cursor.seq);
         let replayed;
         let expected = match now {
             Some(now) => now,

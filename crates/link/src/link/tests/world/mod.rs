@@ -26,18 +26,18 @@ use wakeful_wire::{
     rpc::{Call, EventBody, Omissions, ThreadId, ThreadPrompt},
 };
 
-pub(super) use self::{
-    host::{Host, Manner, Reach},
-    log::{client, thread},
-    platform::Platform,
-    store::Store,
-};
 use self::{
     host::Out,
     log::Wrote,
     requests::Arrived,
     sockets::{Down, Line},
     trace::Trace,
+};
+pub(super) use self::{
+    host::{Host, Manner, Reach},
+    log::{client, thread},
+    platform::Platform,
+    store::Store,
 };
 use crate::{
     AttemptId, Change, ConnectionPhase, ConnectionState, Instant, Link, Options,
@@ -228,8 +228,11 @@ impl World {
         self.queue.retain(|_, happening| {
             matches!(
                 happening,
-                Happening::UpClosed(_) | Happening::Turns(..) | Happening::Expires(_)
-                    | Happening::Beats | Happening::Stores
+                Happening::UpClosed(_)
+                    | Happening::Turns(..)
+                    | Happening::Expires(_)
+                    | Happening::Beats
+                    | Happening::Stores
             )
         });
         self.store.finish();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 use wakeful_wire::{EnvId, HostId, Phase, UserName};
 
-use super::{Happening, Reach, World, address, PLATFORM};
+use super::{Happening, PLATFORM, Reach, World, address};
 use crate::{Failure, FailureReason, Instant, platform::StreamId};
 
 /// How long an environment takes to be ready, in milliseconds.
@@ -109,7 +109,11 @@ impl World {
                 self.platform.wanted_awake.insert(env);
                 true
             }
-            _ => false,
+            Phase::Frozen
+            | Phase::Failed
+            | Phase::Disabled
+            | Phase::Publishing
+            | Phase::Deleted => false,
         }
     }
 

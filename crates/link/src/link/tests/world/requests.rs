@@ -156,7 +156,13 @@ impl World {
             let body = serde_json::to_vec(&TokenError::from(denial)).expect("plain data");
             let content_type = Some("application/json".to_owned());
             let host = Some(id);
-            Reply::Answered(HttpAnswer { status: 400, host, content_type, body, ..HttpAnswer::default() })
+            Reply::Answered(HttpAnswer {
+                status: 400,
+                host,
+                content_type,
+                body,
+                ..HttpAnswer::default()
+            })
         };
         let paired = user("someone");
         let known = self.store.given.get(&id).cloned();
@@ -180,7 +186,9 @@ impl World {
         let Some(session) = entered else {
             return refuse(match asked {
                 TokenRequest::Grant { .. } => Denial::GrantUsed,
-                TokenRequest::Refresh { .. } | TokenRequest::Pairing { .. } => Denial::SessionRevoked,
+                TokenRequest::Refresh { .. } | TokenRequest::Pairing { .. } => {
+                    Denial::SessionRevoked
+                }
             });
         };
         let life = host.token_life;
@@ -208,7 +216,9 @@ impl World {
                 return Reply::Answered(HttpAnswer { status: 304, ..HttpAnswer::default() });
             }
             host.counts.lists += 1;
-            let Reply::Answered(mut sent) = answer(&host.log.snapshot(omit)) else { unreachable!() };
+            let Reply::Answered(mut sent) = answer(&host.log.snapshot(omit)) else {
+                unreachable!()
+            };
             sent.etag = Some(host.log.etag(omit));
             return Reply::Answered(sent);
         }

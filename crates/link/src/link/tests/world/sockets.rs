@@ -233,9 +233,13 @@ impl World {
     pub(super) fn send(&mut self, at: At, attempt: AttemptId, text: String) {
         let after = self.way();
         let time = self.time;
-        let found = self.lines.iter_mut().find(|(_, line)| line.at == at && line.attempt == attempt);
+        let found =
+            self.lines.iter_mut().find(|(_, line)| line.at == at && line.attempt == attempt);
         let (id, line) = found.expect("a socket that was opened");
-        assert!(line.end == End::Open || line.end == End::Over, "a frame on a socket that is not open");
+        assert!(
+            line.end == End::Open || line.end == End::Over,
+            "a frame on a socket that is not open"
+        );
         line.up_at = line.up_at.max(time + after);
         let (id, after) = (*id, line.up_at - time);
         self.later(after, Happening::Up(id, text));
@@ -256,7 +260,8 @@ impl World {
     /// The client gives a socket up.
     pub(super) fn give_up(&mut self, at: At, attempt: AttemptId) {
         let after = self.way();
-        let found = self.lines.iter_mut().find(|(_, line)| line.at == at && line.attempt == attempt);
+        let found =
+            self.lines.iter_mut().find(|(_, line)| line.at == at && line.attempt == attempt);
         if let Some((id, line)) = found {
             line.end = End::GivenUp;
             let id = *id;

@@ -62,7 +62,8 @@ impl Trace {
         reason: &str,
     ) {
         self.note(time, || {
-            let how = code.map_or_else(|| "without a word".to_owned(), |code| format!("{code} {reason}"));
+            let how =
+                code.map_or_else(|| "without a word".to_owned(), |code| format!("{code} {reason}"));
             format!("{host}: socket {} ends: {how}", attempt.0)
         });
     }
@@ -76,9 +77,11 @@ impl Trace {
             let frame: Value = serde_json::from_str(text).unwrap_or_default();
             let what = match frame["type"].as_str() {
                 Some("request") => {
-                    let from = match &frame["params"]["cursor"] {
-                        Value::Null => String::new(),
-                        cursor => format!(" from {}", place(cursor)),
+                    let cursor = &frame["params"]["cursor"];
+                    let from = if cursor.is_null() {
+                        String::new()
+                    } else {
+                        format!(" from {}", place(cursor))
                     };
                     format!("{}{from}", frame["method"].as_str().unwrap_or_default())
                 }
@@ -180,7 +183,11 @@ fn place(cursor: &Value) -> String {
 fn item(item: &Value) -> String {
     match item["type"].as_str() {
         Some("snapshot") => {
-            let cursor = if item["cursor"].is_null() { &item["snapshot"]["cursor"] } else { &item["cursor"] };
+            let cursor = if item["cursor"].is_null() {
+                &item["snapshot"]["cursor"]
+            } else {
+                &item["cursor"]
+            };
             format!("snapshot at {}", place(cursor))
         }
         Some("resumed") => format!("resumed from {}", place(&item["cursor"])),

@@ -1,35 +1,32 @@
 //! What a person does here, and what follows.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use wakeful_link::{Instant, threads::ThreadState};
 use wakeful_wire::{
     Timestamp,
     rpc::{
-        Call, ClientId, OneThread, Prompt, Remember, ShellRow, ThreadCancel, ThreadId,
-        ThreadPrompt, ThreadUnqueue,
+        Call, ClientId, OneThread, Prompt, Remember, ThreadCancel, ThreadId, ThreadPrompt,
+        ThreadUnqueue,
     },
 };
 
 use super::{
     super::{
-        super::{short, threads::ago},
+        super::short,
         answer::{Command, HELP, Typed},
         args::Approve,
         exit,
-        harmless::one_line,
         outbox::Full,
         shown::Earlier,
     },
-    Act, End, Input, Rows, Said, Session, answer_of,
+    Act, End, Input, Rows, Said, Session,
+    calls::answer_of,
+    lists::{LISTED_MAX, newest_first},
 };
 
 /// Within this time a second interrupt leaves.
 const TWICE: Duration = Duration::from_secs(2);
-/// How many threads are listed.
-const LISTED_MAX: usize = 30;
-/// The longest title or prompt in a list, in characters.
-const TITLE_MAX: usize = 100;
 
 /// What an input is looked at beside.
 #[derive(Debug)]
@@ -204,29 +201,6 @@ impl Session {
         }
     }
 
-    fn list(&mut self, rows: Rows, clock: Timestamp) {
-        let rows = newest_first(rows);
-        if rows.is_empty() {
-            return self.note("no threads are known");
-        }
-        let shown = self.thread();
-        let length = short::length(rows.iter().map(|row| row.id));
-        let left_out = rows.len().saturating_sub(LISTED_MAX);
-        let mut lines = Vec::new();
-        for (number, row) in (1..).zip(rows.iter().take(LISTED_MAX)) {
-            let mark = if Some(row.id) == shown { '*' } else { ' ' };
-            let title = one_line(row.title.as_deref().unwrap_or("untitled"), TITLE_MAX);
-            let (id, does) = (short::id(row.id, length), does(row));
-            let when = ago(row.active_at, clock);
-            lines.push(format!("{mark}{number:>3}  {id}  {title}  ({does}, {when})"));
-        }
-        if left_out > 0 {
-            lines.push(format!("     and {left_out} more; `/switch ID` goes to any of them"));
-        }
-        self.listed = rows.into_iter().map(|row| row.id).collect();
-        self.note(lines.join("\n"));
-    }
-
     fn switch(&mut self, text: &str, rows: Rows, clock: Timestamp) {
         if self.listed.is_empty() {
             self.listed = newest_first(rows.clone()).into_iter().map(|row| row.id).collect();
@@ -255,26 +229,6 @@ impl Session {
         }
     }
 
-    fn list_queue(&mut self) {
-        let Some(shown) = &self.shown else { return };
-        let mut lines: Vec<String> = (1..)
-            .zip(shown.queue())
-            .map(|(number, waiting)| {
-                format!("{number:>3}  {}", one_line(&waiting.prompt.plain(), TITLE_MAX))
-            })
-            .collect();
-        if lines.is_empty() {
-            lines.push("no prompt waits".to_owned());
-        } else if shown.is_held() {
-            lines.push("     they wait for you: `/release` lets them go on".to_owned());
-        }
-        let unsent = self.outbox.len();
-        if unsent > 0 {
-            lines.push(format!("     and the host has not confirmed {unsent} from here"));
-        }
-        self.note(lines.join("\n"));
-    }
-
     fn unqueue(&mut self, text: &str) {
         let Some(shown) = &self.shown else { return };
         let place = text.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
@@ -287,28 +241,4 @@ impl Session {
             None => self.note("no such prompt waits; `/queue` lists them"),
         }
     }
-}
-
-/// What a thread does, in a word or two. What waits for a person comes first.
-const fn does(row: &ShellRow) -> &'static str {
-    if row.pending > 0 {
-        "waits for an answer"
-    } else if row.running_since.is_some() {
-        "working"
-    } else if row.queued > 0 && row.held {
-        "queue held"
-    } else if row.queued > 0 {
-        "queued"
-    } else if row.background {
-        "works in the background"
-    } else if row.settled.is_some() {
-        "settled"
-    } else {
-        "idle"
-    }
-}
-
-fn newest_first(mut rows: Rows) -> Vec<Arc<ShellRow>> {
-    rows.sort_by_key(|row| std::cmp::Reverse((row.active_at, row.id)));
-    rows
 }

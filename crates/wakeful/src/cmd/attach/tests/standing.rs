@@ -113,7 +113,7 @@ fn a_person_to_whom_something_kept_is_shown_is_left_with_it() {
     let mut desk = Desk::new(PERSON);
     assert_eq!(
         desk.fail(FailureReason::Network)[..1],
-        [say(Connection::Lost, "connection lost, trying again in 2.0 s (Nobody there)")]
+        [say(Connection::Lost, "not connected yet, trying again in 2.0 s (Nobody there)")]
     );
     assert!(desk.standing.poll_timeout().is_some(), "what is kept may still be read");
     desk.shows = true;
