@@ -4,6 +4,9 @@ use std::{fmt::Write as _, time::Duration};
 
 use wakeful_sim::link_crowd::{Crowd, Door};
 
+/// What happens to a crowd's host.
+type Happens = fn(&mut Crowd);
+
 const MINUTE: u64 = 60_000;
 const HOUR: u64 = 60 * MINUTE;
 
@@ -79,7 +82,7 @@ fn ten_thousand_clients_of_a_restarted_host_come_back_spread_and_load_nothing() 
 #[test]
 fn a_thousand_clients_come_back_spread_whatever_happened_to_their_host() {
     const SIZE: usize = 1_000;
-    let cases: [(&str, fn(&mut Crowd)); 4] = [
+    let cases: [(&str, Happens); 4] = [
         ("gone for half a minute", |crowd| gone_for(crowd, 30_000)),
         ("a blip of five milliseconds", |crowd| gone_for(crowd, 5)),
         ("restarting, and saying so", |crowd| {

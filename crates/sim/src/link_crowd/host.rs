@@ -120,11 +120,13 @@ impl Host {
         })
     }
 
-    fn is_there(&self) -> Result<(), Reply> {
+    fn is_there(&self) -> Result<(), Box<Reply>> {
         match self.door {
-            Door::Closed => Err(Reply::Unreachable("The connection was refused.".to_owned())),
+            Door::Closed => {
+                Err(Box::new(Reply::Unreachable("The connection was refused.".to_owned())))
+            }
             Door::Busy { retry_after } => {
-                Err(refusal(&Problem::new(Code::Overloaded), Some(retry_after)))
+                Err(Box::new(refusal(&Problem::new(Code::Overloaded), Some(retry_after))))
             }
             Door::Open
             | Door::Refuses { .. }
@@ -142,7 +144,7 @@ impl Host {
     /// Answers a request of a client.
     pub(super) fn answer(&mut self, time: u64, client: usize, request: &Request) -> Reply {
         if let Err(reply) = self.is_there() {
-            return reply;
+            return *reply;
         }
         let path = request.path.as_str();
         if path == DESCRIPTOR_PATH {
@@ -181,14 +183,15 @@ impl Host {
         client: usize,
         token: &str,
         known: Option<&str>,
-    ) -> Result<Option<String>, Reply> {
+    ) -> Result<Option<String>, Box<Reply>> {
         self.is_there()?;
         if let Door::Refuses { status } = self.door {
             let host = Some(id());
-            return Err(Reply::Answered(HttpAnswer { status, host, ..HttpAnswer::default() }));
+            let answer = HttpAnswer { status, host, ..HttpAnswer::default() };
+            return Err(Box::new(Reply::Answered(answer)));
         }
         if !self.is_good(time, client, token) {
-            return Err(challenge());
+            return Err(Box::new(challenge()));
         }
         match self.door {
             Door::Silent | Door::Ends { greets: false, .. } => Ok(None),

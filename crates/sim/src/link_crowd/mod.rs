@@ -265,7 +265,7 @@ impl Crowd {
 
     fn dialled(&mut self, place: usize, attempt: AttemptId, dial: &Dial) {
         match self.host.admit(self.time, place, &dial.token, dial.known.as_deref()) {
-            Err(reply) => self.down(place, attempt, Down::NotOpened(reply)),
+            Err(reply) => self.down(place, attempt, Down::NotOpened(*reply)),
             Ok(greeting) => {
                 self.clients[place].serve(attempt);
                 self.down(place, attempt, Down::Opened);

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub use host::{AttachCommand, EnvdArgs, PairArgs, SendArgs, SessionsArgs, StatusArgs, ThreadsArgs};
+pub use host::{
+    AttachCommand, EnvdArgs, PairArgs, SendArgs, SessionsArgs, StatusArgs, ThreadsArgs,
+};
 pub use remote::{
     DownloadArgs, ExtendArgs, LoginArgs, LogsArgs, OpenArgs, ProjectsArgs, ProjectsWhat, Remote,
     SignupArgs, TokensArgs, TokensWhat, UploadArgs, VarsArgs, VarsWhat, WaitArgs,

@@ -123,12 +123,8 @@ async fn remote(command: Remote, url: Option<String>, output: Output) -> anyhow:
         Remote::Restart(options) => environment::restart(&client()?, options, output).await,
         Remote::Extend(options) => environment::extend(&client()?, options, output).await,
         Remote::Explain { env } => environment::explain(&client()?, &env, output).await,
-        Remote::Threads(options) => {
-            threads::threads(url.as_deref(), client, options, output).await
-        }
-        Remote::Status(options) => {
-            status::status(url.as_deref(), client, options, output).await
-        }
+        Remote::Threads(options) => threads::threads(url.as_deref(), client, options, output).await,
+        Remote::Status(options) => status::status(url.as_deref(), client, options, output).await,
         Remote::Attach(options) => attached(url.as_deref(), client, options, output).await,
         Remote::Send(options) => send::send(url.as_deref(), client, options, output).await,
         Remote::Pair(options) => pair::pair(options, output).await,
@@ -173,7 +169,9 @@ fn fail(output: Output, error: &anyhow::Error) -> ExitCode {
         let value = match (problem(error), error.downcast_ref::<HostFailure>()) {
             (Some(problem), _) => serde_json::json!(problem),
             (None, Some(failure)) => failure.json(),
-            (None, None) => serde_json::json!({ "title": "Failed", "detail": format!("{error:#}") }),
+            (None, None) => {
+                serde_json::json!({ "title": "Failed", "detail": format!("{error:#}") })
+            }
         };
         to_stderr(&value.to_string());
     } else {

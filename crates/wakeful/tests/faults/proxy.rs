@@ -18,8 +18,6 @@ pub(crate) enum Way {
     Open,
     /// Takes nothing on from connections that are open, without a word; new ones pass.
     OldOnesHang(u64),
-    /// Passes nothing on, and new connections hang as well.
-    Hangs,
     /// Refuses new connections, and cuts those that are open.
     Cut,
 }
@@ -126,7 +124,7 @@ async fn passes(ways: &mut watch::Receiver<Way>, number: u64) {
     let open = |way: &Way| match way {
         Way::Open => true,
         Way::OldOnesHang(last) => number > *last,
-        Way::Hangs | Way::Cut => false,
+        Way::Cut => false,
     };
     let _gone = ways.wait_for(open).await;
 }
