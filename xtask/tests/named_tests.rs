@@ -17,6 +17,7 @@ const PAGES: &[(&str, usize, &[&str])] = &[
         &[
             "crates/client/src",
             "crates/client/tests",
+            "crates/envd/src",
             "crates/envd/tests",
             "crates/link/src",
             "crates/wakeful/tests",

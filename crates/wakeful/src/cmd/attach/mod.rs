@@ -40,6 +40,7 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use uuid::Uuid;
+use wakeful_client::signals;
 use wakeful_wire::rpc::ClientId;
 
 pub use args::{Approve, AttachArgs};
@@ -88,6 +89,8 @@ pub async fn attach(
     thread: Option<&str>,
     args: &AttachArgs,
 ) -> anyhow::Result<ExitCode> {
+    // A view that lasts outlives networks and suspensions.
+    let _watching = signals::attach(&reached.client);
     let mut terminal = Terminal::open(!output.json);
     let variables = crate::env::snapshot();
     let render = !output.json;
