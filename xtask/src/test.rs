@@ -17,9 +17,9 @@ pub(crate) enum Scope {
     All,
 }
 
-/// The integration tests that start the whole program, and real programs behind it. They are told
-/// by the names of their test binaries.
-const SLOW: &str = "binary(/^system/)";
+/// The integration tests that start the whole program, and real programs behind it, or that measure
+/// seconds. They are told by the names of their test binaries.
+const SLOW: &str = "binary(/^(system|faults)/)";
 
 /// Runs the steps and says how each went.
 pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
@@ -52,7 +52,7 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
             step::run(doc)
         });
         steps.step("tests in a page", || wasm::test(wasm::Beside::Workspace));
-        steps.step("whole system", || nextest("binary(/^system/)", &["--no-tests", "pass"]));
+        steps.step("whole system", || nextest(SLOW, &["--no-tests", "pass"]));
         steps.step("browser", browser);
         steps.step("bindings of the client", bindings);
     }
