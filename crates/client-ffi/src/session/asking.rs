@@ -29,8 +29,9 @@ impl Live {
         let asked = self.client.with(|link, now| link.call(now, host, call));
         let asked = asked.ok_or(ClientError::NoSuchHost)?;
         let answered = hear(&mut changes, ANSWER_TIME, |change| {
-            if let Change::Answered { token, outcome, .. } = change
-                && token == asked
+            // Each host numbers its own calls.
+            if let Change::Answered { host: of, token, outcome } = change
+                && (of, token) == (host, asked)
             {
                 return Some(outcome);
             }

@@ -78,12 +78,11 @@ impl ClientSession {
             if let Some(observing) = observing {
                 observing.ended().await;
             }
-            live.runtime.take()
+            live.runtime.apart()
         };
-        if let Ok(Some(runtime)) = handle.spawn(ending).await {
-            // What is still awaited ends here.
-            runtime.shutdown_background();
-        }
+        // What is still awaited ends with the runtime, which is dropped here, or where it ended if
+        // nobody waits for that any more.
+        drop(handle.spawn(ending).await);
     }
 
     /// Whether the client was closed.
@@ -149,6 +148,11 @@ impl OwnRuntime {
     /// Takes the runtime out; whoever has it ends it.
     fn take(&self) -> Option<Runtime> {
         self.runtime.lock().take()
+    }
+
+    /// Takes the runtime out; it ends with what is returned.
+    fn apart(&self) -> Self {
+        Self { runtime: Mutex::new(self.take()), handle: self.handle.clone() }
     }
 
     async fn run<F>(&self, work: F) -> Result<F::Output, ClientError>

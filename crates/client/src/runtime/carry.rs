@@ -67,6 +67,7 @@ impl Carrier {
                 let door = socket::Door { way, wake, enter, known };
                 let dialing = socket::dial(weak, self.sender.clone(), at, attempt, door);
                 let task = tokio::spawn(dialing).abort_handle();
+                self.forget_answered();
                 self.under_way.sockets.insert((at, attempt), task);
             }
             Effect::Send { at, attempt, text } => {
@@ -155,10 +156,13 @@ impl Carrier {
         }
     }
 
-    /// Keeps the list of requests as short as what is under way.
+    /// Keeps the lists of tasks about as short as what is under way.
     fn forget_answered(&mut self) {
         if self.under_way.asks.len() > 64 {
             self.under_way.asks.retain(|_, task| !task.is_finished());
+        }
+        if self.under_way.sockets.len() > 64 {
+            self.under_way.sockets.retain(|_, task| !task.is_finished());
         }
         if self.under_way.events.len() > 8 {
             self.under_way.events.retain(|_, task| !task.is_finished());

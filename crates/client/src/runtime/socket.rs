@@ -1,6 +1,6 @@
 //! One socket of the link: opened once, and heard until it ends.
 
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 
 use reqwest::{
     Url,
@@ -32,6 +32,20 @@ pub(super) struct Door {
     pub(super) known: Option<String>,
 }
 
+/// An outbox that others can find.
+struct Listed {
+    shared: Weak<Shared>,
+    key: (At, AttemptId),
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.outboxes.lock().remove(&self.key);
+        }
+    }
+}
+
 /// Opens a socket and brings the link what comes by it. Ends with the socket.
 pub(super) async fn dial(
     shared: Weak<Shared>,
@@ -53,11 +67,13 @@ pub(super) async fn dial(
             return;
         }
     };
-    {
+    // Taken out again however this ends: a task that was ended a moment ago may still come here.
+    let _listed = {
         let Some(shared) = shared.upgrade() else { return };
         shared.outboxes.lock().insert((at, attempt), socket.outbox());
         shared.put(|link, now| link.handle_opened(now, at, attempt));
-    }
+        Listed { shared: Arc::downgrade(&shared), key: (at, attempt) }
+    };
     while let Some(heard) = socket.heard().await {
         let Some(shared) = shared.upgrade() else { return };
         match heard {

@@ -121,10 +121,12 @@ impl Store {
             let Ok(address) = Address::new(&host.address) else { continue };
             let id = host.host;
             let entry = match stored.remove(&id) {
-                Some(entry) if matches!(entry.target, Target::Paired { .. }) => entry,
-                Some(_) | None => {
-                    Entry::paired(id, host.name.clone(), Routes::of(Route::new(address)))
-                }
+                Some(entry) if leads_to(&entry, &address) => Entry { enabled: true, ..entry },
+                // None yet, or of a pairing before this one.
+                stored => Entry {
+                    paused: stored.is_some_and(|entry| entry.paused),
+                    ..Entry::paired(id, host.name.clone(), Routes::of(Route::new(address)))
+                },
             };
             kept.entries.push(Entry { label: host.name, ..entry });
             kept.secrets.push((id, Secret::new(host.refresh_token)));
@@ -253,6 +255,14 @@ impl Store {
             cache.remove_owned(host, ENTRY, true).await?;
         }
         Ok(())
+    }
+}
+
+/// Whether an entry is of a paired host with this way among its own.
+fn leads_to(entry: &Entry, address: &Address) -> bool {
+    match &entry.target {
+        Target::Paired { routes } => routes.has(address),
+        Target::Environment { .. } => false,
     }
 }
 

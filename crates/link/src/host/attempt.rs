@@ -2,7 +2,7 @@
 
 use wakeful_wire::{
     host::{TICKET_PATH, close},
-    rpc::Hello,
+    rpc::{Hello, HostConfig},
 };
 
 use super::{HostLink, Wish, errands::Purpose};
@@ -72,6 +72,7 @@ impl HostLink {
                 if self.attempts.remove(&attempt).is_some() && why != ReleaseReason::Closed {
                     self.effects.push_back(Effect::Close { at: self.at, attempt });
                 }
+                self.handle_fewer(now);
             }
             Action::Probe { attempt, check } => {
                 if let Some(session) = self.session_mut(attempt) {
@@ -310,8 +311,16 @@ impl HostLink {
                 self.effects.push_back(Effect::Close { at: self.at, attempt });
             }
         }
-        if self.attempts.is_empty() {
+        self.handle_fewer(now);
+    }
+
+    /// An attempt or a session is no more: nothing is on its way for lists and threads by it.
+    fn handle_fewer(&mut self, now: Instant) {
+        if self.attempts.values().all(|opening| opening.ready) {
             self.shell.handle_unprepared(now);
+        }
+        if self.attempts.is_empty() {
+            self.threads.handle_disconnected(now);
         }
     }
 }
@@ -358,6 +367,15 @@ impl HostLink {
         opening.hello = Some(hello);
         self.wishes.push_back(Wish::Done { attempt });
         self.supervisor.handle(now, Input::Ready { attempt });
+    }
+
+    /// The configuration changed on a session that is not published: it is what holds once it is.
+    pub(super) fn configured(&mut self, attempt: AttemptId, config: HostConfig) {
+        if let Some(hello) =
+            self.attempts.get_mut(&attempt).and_then(|opening| opening.hello.as_mut())
+        {
+            hello.config = config;
+        }
     }
 
     /// What the host of a session said of itself.

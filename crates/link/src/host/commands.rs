@@ -83,8 +83,8 @@ impl HostLink {
     }
 
     /// Whether all that was to be stored is.
-    pub(crate) const fn is_stored(&self) -> bool {
-        self.shell.is_stored()
+    pub(crate) fn is_stored(&self) -> bool {
+        self.shell.is_stored() && (!self.saves || self.threads.is_stored())
     }
 
     pub(crate) fn handle_cached_shell(&mut self, now: Instant, cached: Option<CachedShell>) {

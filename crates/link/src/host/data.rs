@@ -42,6 +42,8 @@ impl HostLink {
                 if self.supervisor.session() == Some(attempt) {
                     self.config = Some(config);
                     self.tell(Change::Configuration(self.host()));
+                } else {
+                    self.configured(attempt, config);
                 }
             }
             SessionEvent::Call(event) => self.boundary.handle_event(now, attempt, event),

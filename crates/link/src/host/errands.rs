@@ -83,6 +83,11 @@ impl HostLink {
         etag: Option<String>,
         purpose: Purpose,
     ) {
+        if self.attempts.is_empty() {
+            let detail = "This host is not connected.";
+            let failure = Failure::new(FailureReason::Transport, detail);
+            return self.deliver(now, purpose, Err(failure));
+        }
         let number = self.draw();
         let request = Request { etag, ..Request::get(path, Proof::None) };
         let errand =

@@ -97,6 +97,8 @@ pub(crate) struct HostLink {
     errands: BTreeMap<u64, Errand>,
     drawn: u64,
     cache_read: bool,
+    /// Whether it ends by storing what has changed.
+    saves: bool,
     /// When a person's presence was last told.
     active: Option<Instant>,
     seen: ConnectionState,
@@ -145,6 +147,7 @@ impl HostLink {
             errands: BTreeMap::new(),
             drawn: 0,
             cache_read: false,
+            saves: true,
             active: None,
             seen: ConnectionState::default(),
             effects: VecDeque::new(),
@@ -186,6 +189,7 @@ impl HostLink {
 
     /// Ends the scope. With `save` what has changed is stored first.
     pub(crate) fn close(&mut self, now: Instant, save: bool) {
+        self.saves = save;
         if save {
             self.shell.finish(now);
             self.threads.close(now);

@@ -96,12 +96,7 @@ impl Link {
             // Not running any more: then there is nobody to sign out.
             let _ended = self.registry.sign_out(&platform);
         }
-        if let Some(mut before) = self.platforms.remove(&platform) {
-            before.platform.handle_unwanted();
-            while let Some(action) = before.platform.poll_action() {
-                self.carry_platform(now, &platform, action);
-            }
-        }
+        self.leave_platform(now, &platform);
         self.follow_platform(now, account);
         self.signal_platform(now, &platform, None, &Input::CredentialsChanged { bound: true });
         self.settle(now);
@@ -113,12 +108,7 @@ impl Link {
     /// # Errors
     /// [`Refusal::NotRunning`].
     pub fn sign_out(&mut self, now: Instant, platform: &Address) -> Result<(), Refusal> {
-        if let Some(mut before) = self.platforms.remove(platform) {
-            before.platform.handle_unwanted();
-            while let Some(action) = before.platform.poll_action() {
-                self.carry_platform(now, platform, action);
-            }
-        }
+        self.leave_platform(now, platform);
         let out = self.registry.sign_out(platform);
         self.settle(now);
         out

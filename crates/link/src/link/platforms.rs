@@ -20,15 +20,38 @@ pub(super) struct Followed {
     user: UserName,
 }
 
+/// So many streams, as a power of two, one sign-in at a platform may see.
+const STREAM_BITS: u32 = 24;
+
 /// Requests to a platform belong to no scope.
 const NO_SCOPE: ScopeId = ScopeId(u64::MAX);
 
 impl Link {
     pub(super) fn follow_platform(&mut self, now: Instant, account: Account) {
-        let mut platform = Platform::new(self.chance.split());
+        self.drawn += 1;
+        let first = StreamId(self.drawn << STREAM_BITS);
+        let mut platform = Platform::new(self.chance.split()).numbered_from(first);
         platform.handle_network(now, self.network);
         platform.handle_wanted(now);
         self.platforms.insert(account.platform, Followed { platform, user: account.user });
+    }
+
+    /// Nobody is signed in at a platform any more, or somebody else is: what is under way for
+    /// whoever was is given up.
+    pub(super) fn leave_platform(&mut self, now: Instant, address: &Address) {
+        let Some(mut before) = self.platforms.remove(address) else { return };
+        before.platform.handle_unwanted();
+        while let Some(action) = before.platform.poll_action() {
+            self.carry_platform(now, address, action);
+        }
+        let of_platform = |(number, (platform, _)): (&u64, &(Address, StreamId))| {
+            (platform == address).then_some(*number)
+        };
+        for number in self.lists.iter().filter_map(of_platform).collect::<Vec<_>>() {
+            self.lists.remove(&number);
+            let ask = AskId { scope: NO_SCOPE, number };
+            self.effects.push_back(Effect::Withdraw { ask });
+        }
     }
 
     pub(super) fn next_of_platforms(&mut self) -> Option<(Address, Action)> {

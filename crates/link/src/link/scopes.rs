@@ -19,10 +19,9 @@ impl Link {
                 self.effects.push_back(Effect::Persist { token, entry, drop_credentials });
             }
             Action::Unpersist { token } => self.effects.push_back(Effect::Unpersist { token }),
-            Action::Clear { token } => {
-                self.secrets.remove(&token.host());
-                self.effects.push_back(Effect::Clear { token });
-            }
+            // A secret in memory stays: the host may have been paired with anew meanwhile, and
+            // without an entry nothing is opened with it.
+            Action::Clear { token } => self.effects.push_back(Effect::Clear { token }),
             Action::Open { host, scope, entry } => self.open(now, host, scope, &entry),
             Action::Update { host, scope, entry } => {
                 if self.is_current(host, scope) {

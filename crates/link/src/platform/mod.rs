@@ -128,6 +128,14 @@ impl Platform {
         }
     }
 
+    /// The same with streams that are numbered from here on, so that none is taken for one of a
+    /// platform that was followed before at the same address.
+    #[must_use]
+    pub const fn numbered_from(mut self, first: StreamId) -> Self {
+        self.stream = first;
+        self
+    }
+
     /// What the connection is doing.
     #[must_use]
     pub const fn state(&self) -> &PlatformState {

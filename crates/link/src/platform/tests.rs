@@ -171,3 +171,14 @@ fn who_is_not_wanted_any_more_waits_for_nothing() {
     platform.handle_ended(after(1), StreamId(1), broken());
     assert_eq!((platform.poll_timeout(), platform.state()), (None, &PlatformState::Idle));
 }
+
+#[test]
+fn streams_of_another_sign_in_are_never_taken_for_this_ones() {
+    let mut platform = Platform::new(Chance::seeded(1)).numbered_from(StreamId(7 << 24));
+    platform.handle_wanted(START);
+    assert_eq!(drain(&mut platform), [Action::Follow(StreamId((7 << 24) + 1))]);
+    platform.handle_opened(START, StreamId(1));
+    platform.handle_ended(START, StreamId(1), broken());
+    assert_eq!(drain(&mut platform), []);
+    assert!(matches!(platform.state(), PlatformState::Opening { .. }));
+}

@@ -262,6 +262,13 @@ impl Threads {
         self.keep_alive.holds(thread)
     }
 
+    /// Whether all that was to be written to the cache is. After [`Self::close`] the parent waits
+    /// for it, within its own bound.
+    #[must_use]
+    pub fn is_stored(&self) -> bool {
+        self.writes.is_idle()
+    }
+
     /// What is to be done next.
     pub fn poll_action(&mut self) -> Option<Action> {
         self.out.pop()

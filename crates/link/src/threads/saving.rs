@@ -79,6 +79,11 @@ impl Writes {
         self.write(thread, Write::Forget, out);
     }
 
+    /// Whether nothing is being written.
+    pub(super) fn is_idle(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether a removal is still on its way, so that what could be read is worth nothing.
     pub(super) fn is_forgetting(&self, thread: ThreadId) -> bool {
         self.0.get(&thread).is_some_and(|slot| {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use wakeful_wire::HostId;
 
 use super::world::{Manner, World, options, thread};
+use crate::{ConnectionPhase, DataStatus};
 
 fn busy(seed: u64, keep_alive: bool) -> (World, HostId) {
     let mut all = options();
@@ -73,4 +74,18 @@ fn opening_a_running_thread_needs_nothing_of_the_host() {
     world.check_all_is_shown(host);
     world.pass(Duration::from_secs(1));
     assert_eq!(world.host(host).counts, before);
+}
+
+#[test]
+fn a_thread_of_a_host_that_was_not_reached_says_that_nothing_is_on_its_way() {
+    let (mut world, host) = busy(9, false);
+    world.act(|link, now| link.mount(now, host, thread(1))).unwrap();
+    world.pass(Duration::from_secs(2));
+    world.set(host, |host| host.manner = Manner::Forbids(403));
+    world.cut(host);
+    world.pass(Duration::from_secs(40));
+    assert_eq!(world.link.connection(host).unwrap().phase, ConnectionPhase::Blocked);
+    let state = world.link.thread(host, thread(1)).unwrap();
+    assert_eq!(state.status, DataStatus::Cached);
+    assert!(state.detail().is_some());
 }

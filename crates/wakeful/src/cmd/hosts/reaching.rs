@@ -9,7 +9,7 @@ use wakeful_link::{
     boundary::{CallFailure, Token},
     session::Effect,
 };
-use wakeful_wire::rpc::Call;
+use wakeful_wire::{HostId, rpc::Call};
 
 use super::{
     super::{
@@ -106,7 +106,7 @@ pub(in crate::cmd) async fn call(
     let Some(asked) = reached.client.with(ask) else {
         return Err(lost("There is no such host any more."));
     };
-    timeout(ANSWER_TIME, answer(&mut changes, asked))
+    timeout(ANSWER_TIME, answer(&mut changes, reached.host, asked))
         .await
         .ok()
         .flatten()
@@ -156,11 +156,15 @@ pub(in crate::cmd) fn failed(reached: &Reached, failure: Failure) -> HostFailure
 /// The outcome of a call, once it is answered; nothing where it may be among what was missed.
 async fn answer(
     changes: &mut Receiver<Change>,
+    of: HostId,
     asked: Token,
 ) -> Option<Result<Value, CallFailure>> {
     loop {
         match changes.recv().await {
-            Ok(Change::Answered { token, outcome, .. }) if token == asked => return Some(outcome),
+            // Each host numbers its own calls.
+            Ok(Change::Answered { host, token, outcome }) if (host, token) == (of, asked) => {
+                return Some(outcome);
+            }
             Ok(_) => {}
             Err(_) => return None,
         }
