@@ -246,6 +246,7 @@ impl HostLink {
     pub(crate) fn handle_text(&mut self, now: Instant, attempt: AttemptId, text: &str) {
         let Some(session) = self.session_mut(attempt) else { return };
         let taken = session.handle_frame(now, text);
+        self.asked = None;
         self.supervisor.handle(now, Input::Frame { attempt });
         if let Err(failure) = taken {
             self.effects.push_back(Effect::Close { at: self.at, attempt });
@@ -256,6 +257,7 @@ impl HostLink {
 
     /// A sign of life without content.
     pub(crate) fn handle_life(&mut self, now: Instant, attempt: AttemptId) {
+        self.asked = None;
         self.supervise(now, Input::Frame { attempt });
     }
 

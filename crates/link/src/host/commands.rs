@@ -127,6 +127,9 @@ impl HostLink {
     /// Makes a request over the session that is current now. It is never repeated.
     pub(crate) fn call(&mut self, now: Instant, call: Call) -> Token {
         let token = self.boundary.request(now, call);
+        if self.session().is_some() {
+            self.asked.get_or_insert(now);
+        }
         self.settle(now);
         token
     }

@@ -73,6 +73,7 @@ impl HostLink {
     }
 
     pub(super) fn unpublish(&mut self, now: Instant) {
+        self.asked = None;
         self.authorization.handle_live(now, None);
         self.boundary.handle_unpublished();
         self.shell.handle_disconnected(now);

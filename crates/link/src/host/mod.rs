@@ -18,7 +18,10 @@ mod commands;
 mod data;
 mod errands;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    time::Duration,
+};
 
 use wakeful_wire::{
     HostId,
@@ -40,6 +43,10 @@ use crate::{
     supervisor::{self, Supervisor},
     threads::{self, StreamId, Threads},
 };
+
+/// A person's request that waits for so long, while the host gives no sign of life, is a reason to
+/// look whether it lives: sooner than heartbeats are missed, because somebody waits.
+const UNANSWERED: Duration = Duration::from_secs(5);
 
 /// How this client connects, for all hosts alike.
 #[derive(Debug, Clone)]
@@ -99,6 +106,8 @@ pub(crate) struct HostLink {
     cache_read: bool,
     /// Whether it ends by storing what has changed.
     saves: bool,
+    /// Since when a request waits without any sign of life of the host.
+    asked: Option<Instant>,
     /// When a person's presence was last told.
     active: Option<Instant>,
     seen: ConnectionState,
@@ -148,6 +157,7 @@ impl HostLink {
             drawn: 0,
             cache_read: false,
             saves: true,
+            asked: None,
             active: None,
             seen: ConnectionState::default(),
             effects: VecDeque::new(),
@@ -213,6 +223,7 @@ impl HostLink {
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let sessions = self.attempts.values().map(Opening::poll_timeout);
         Instant::earliest(sessions.chain([
+            self.asked.map(|asked| asked.after(UNANSWERED)),
             self.supervisor.poll_timeout(),
             self.authorization.poll_timeout(),
             self.boundary.poll_timeout(),
@@ -224,6 +235,7 @@ impl HostLink {
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        self.look_for_life(now);
         self.supervisor.handle_timeout(now);
         self.authorization.handle_timeout(now);
         self.boundary.handle_timeout(now);
@@ -237,6 +249,16 @@ impl HostLink {
             }
         }
         self.settle(now);
+    }
+
+    /// Checks the session where a request waits and nothing at all comes.
+    fn look_for_life(&mut self, now: Instant) {
+        if self.asked.is_some_and(|asked| asked.after(UNANSWERED) <= now) {
+            self.asked = None;
+            if let Some(attempt) = self.supervisor.session() {
+                self.supervisor.handle(now, supervisor::Input::Silent { attempt });
+            }
+        }
     }
 
     /// Carries what the machines say, until none has anything to say.

@@ -168,3 +168,20 @@ fn a_machine_that_sleeps_all_night_makes_no_attempts_and_comes_back_at_once() {
     served.dials += 2;
     assert_eq!((world.host(host).counts.dials, world.host(host).counts.refused), (served.dials, 1));
 }
+
+#[test]
+fn a_request_that_waits_without_a_sign_of_life_has_the_session_checked_long_before_heartbeats_miss()
+{
+    let mut world = World::new(31, options());
+    let host = world.paired("kitchen", KITCHEN);
+    world.create(host, thread(1));
+    world.start(None);
+    world.until_live(host);
+    world.set(host, |host| host.reach = Reach::Silent);
+    let settle = wakeful_wire::rpc::ThreadSettle { thread: thread(1), settled: true };
+    world.act(|link, now| link.call(now, host, wakeful_wire::rpc::Call::ThreadSettle(settle)));
+    world.pass(Duration::from_secs(6));
+    assert!(world.link.connection(host).unwrap().verifying);
+    world.pass(Duration::from_secs(4));
+    assert_ne!(world.link.connection(host).unwrap().phase, ConnectionPhase::Connected);
+}

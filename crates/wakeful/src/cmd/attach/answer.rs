@@ -15,7 +15,15 @@ pub(super) enum Typed {
     Prompt(String),
     /// A command of this view.
     Command(Command),
+    /// The word of a command, with something behind it that the command does not take.
+    Misused(String),
 }
+
+/// The words of this view's commands.
+const WORDS: &[&str] = &[
+    "help", "threads", "switch", "queue", "unqueue", "release", "cancel", "allow", "deny", "older",
+    "retry", "wake", "quit",
+];
 
 /// What a person can tell this view.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,7 +66,7 @@ Every other line is a prompt for the agent. Ctrl-C ends the running turn, twice 
 
 impl Typed {
     /// Reads a line. Numbers are answers only while something is asked. What begins with a slash
-    /// and is no command here is for the agent, which may have commands of its own.
+    /// and is none of our words is for the agent, which may have commands of its own.
     pub(super) fn read(line: &str, asked: bool) -> Self {
         let text = line.trim();
         if text.is_empty() {
@@ -71,16 +79,36 @@ impl Typed {
             if let Some(command) = Command::read(rest) {
                 return Self::Command(command);
             }
-            return Self::Prompt(text.to_owned());
+            return Self::odd(text, rest, asked);
         }
+        Self::number(text, asked).unwrap_or_else(|| Self::Prompt(text.to_owned()))
+    }
+
+    /// The number of an answer, if it is one.
+    fn number(text: &str, asked: bool) -> Option<Self> {
         let (number, remember) = match text.strip_suffix('!') {
             Some(number) => (number.trim_end(), true),
             None => (text, false),
         };
         let digits = number.bytes().all(|byte| byte.is_ascii_digit());
-        match number.parse() {
-            Ok(number) if asked && digits => Self::Option(number, remember),
-            Ok(_) | Err(_) => Self::Prompt(text.to_owned()),
+        let number = number.parse().ok()?;
+        (asked && digits).then_some(Self::Option(number, remember))
+    }
+
+    /// A line behind a slash that is no command: an agent may have commands of its own, but a word
+    /// of ours that is used otherwise was meant for us.
+    fn odd(text: &str, rest: &str, asked: bool) -> Self {
+        let (word, argument) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        let word = word.trim_end_matches('!');
+        if word == "allow"
+            && let Some(option) = Self::number(argument.trim(), asked)
+        {
+            return option;
+        }
+        if WORDS.contains(&word) {
+            Self::Misused(word.to_owned())
+        } else {
+            Self::Prompt(text.to_owned())
         }
     }
 }
@@ -145,7 +173,10 @@ mod tests {
             ("!", true, Typed::Prompt("!".to_owned())),
             ("2 files", true, Typed::Prompt("2 files".to_owned())),
             ("/compact", true, Typed::Prompt("/compact".to_owned())),
-            ("/cancel the order", false, Typed::Prompt("/cancel the order".to_owned())),
+            ("/cancel the order", false, Typed::Misused("cancel".to_owned())),
+            ("/allow 2", true, Typed::Option(2, false)),
+            ("/allow 2", false, Typed::Misused("allow".to_owned())),
+            ("/quit!", false, Typed::Misused("quit".to_owned())),
             ("//threads", false, Typed::Prompt("/threads".to_owned())),
             ("99999999999999999999999", true, Typed::Prompt("99999999999999999999999".to_owned())),
         ];

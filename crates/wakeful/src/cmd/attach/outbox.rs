@@ -69,6 +69,14 @@ impl Outbox {
         self.waiting.iter().any(|waiting| like(&waiting.call))
     }
 
+    /// The texts of prompts that have not been confirmed.
+    pub(super) fn prompts(&self) -> impl Iterator<Item = String> {
+        self.waiting.iter().filter_map(|waiting| {
+            let Call::ThreadPrompt(asked) = &waiting.call else { return None };
+            Some(asked.prompt.plain())
+        })
+    }
+
     /// Forgets unsent calls that have lost their purpose; returns how many.
     pub(super) fn drop_unsent(&mut self, purpose: impl Fn(&Call) -> bool) -> usize {
         let before = self.waiting.len();

@@ -17,6 +17,7 @@ use super::{
         answer::{Command, HELP, Typed},
         args::Approve,
         exit,
+        harmless::one_line,
         outbox::Full,
         shown::Earlier,
     },
@@ -24,6 +25,9 @@ use super::{
     calls::answer_of,
     lists::{LISTED_MAX, newest_first},
 };
+
+/// How much of a prompt is shown that was not confirmed, in letters.
+const PROMPT_SHOWN: usize = 60;
 
 /// Within this time a second interrupt leaves.
 const TWICE: Duration = Duration::from_secs(2);
@@ -48,7 +52,7 @@ impl Session {
     pub(in crate::cmd::attach) fn handle_input(&mut self, input: Input, moment: Moment<'_>) {
         match input {
             Input::Line(line) => self.typed(&line, moment),
-            Input::End => self.ends(End::Code(exit::DONE)),
+            Input::End => self.leaves(exit::DONE),
             Input::Interrupt => self.interrupt(moment.now),
             // The terminal is given back as it was.
             Input::Terminated => self.ends(End::Code(exit::TERMINATED)),
@@ -68,6 +72,10 @@ impl Session {
             Typed::Prompt(text) => self.prompt(text, moment.fresh),
             Typed::Option(number, remember) => self.answer_by_number(number, remember),
             Typed::Command(command) => self.command(command, moment),
+            Typed::Misused(word) => self.note(format!(
+                "`/{word}` is not used so; `/help` says how, and a line that begins with `//` goes to \
+                 the agent"
+            )),
         }
     }
 
@@ -94,8 +102,21 @@ impl Session {
                     self.acts.push_back(Act::Wake);
                 }
             }
-            Command::Quit => self.ends(End::Code(exit::DONE)),
+            Command::Quit => self.leaves(exit::DONE),
         }
+    }
+
+    /// Leaves. A prompt that the host has not confirmed goes with this view, so it is said, and the
+    /// end is not one where all was done.
+    fn leaves(&mut self, code: u8) {
+        let prompts: Vec<_> =
+            self.outbox.prompts().map(|text| one_line(&text, PROMPT_SHOWN)).collect();
+        if prompts.is_empty() {
+            return self.ends(End::Code(code));
+        }
+        self.note(format!("not confirmed by the host, and not kept here: {}", prompts.join(" | ")));
+        let code = if code == exit::DONE { exit::NOT_COMPLETED } else { code };
+        self.ends(End::Code(code));
     }
 
     fn prompt(&mut self, text: String, fresh: ClientId) {
@@ -165,7 +186,7 @@ impl Session {
     fn interrupt(&mut self, now: Instant) {
         let again = self.interrupted.is_some_and(|last| now.since(last) < TWICE);
         if again || !self.interactive {
-            return self.ends(End::Code(exit::INTERRUPTED));
+            return self.leaves(exit::INTERRUPTED);
         }
         self.interrupted = Some(now);
         self.cancel(
