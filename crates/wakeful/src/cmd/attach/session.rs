@@ -160,7 +160,11 @@ impl Session {
             screen,
             wanted: Some((wanted, None)),
             shown: None,
-            standing: Standing::new(Manner { wakes: options.wake, stays }),
+            standing: Standing::new(Manner {
+                wakes: options.wake,
+                stays,
+                waits: options.until_idle,
+            }),
             generation: 0,
             outbox: Outbox::default(),
             ruled: Vec::new(),

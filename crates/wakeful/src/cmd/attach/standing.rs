@@ -25,6 +25,9 @@ pub(super) struct Manner {
     pub(super) wakes: bool,
     /// Whether a person sits there who can say what to do, so that sleep is no reason to end.
     pub(super) stays: bool,
+    /// Whether it only waits for an end, and so wakes to begin with and no more: what sleeps later
+    /// was put to sleep by somebody.
+    pub(super) waits: bool,
 }
 
 /// What there is to be said or done.
@@ -189,8 +192,8 @@ impl Standing {
     }
 
     fn asleep(&mut self, entered: bool, now: Instant) -> Vec<Turn> {
-        let Manner { wakes, stays } = self.manner;
-        if !wakes {
+        let Manner { wakes, stays, waits } = self.manner;
+        if !wakes || (waits && self.was_connected) {
             return match (entered, stays) {
                 (true, true) => {
                     let text = "asleep; `/wake`, or a prompt, wakes it".to_owned();

@@ -483,6 +483,18 @@ fn a_person_wakes_retries_and_loads_by_a_word() {
 }
 
 #[test]
+fn a_prompt_that_was_not_confirmed_is_named_when_one_leaves() {
+    let mut desk = Desk::live(&Log::new(), AttachArgs::default());
+    desk.lose(ConnectionPhase::Backoff);
+    desk.said();
+    desk.line("cook soup");
+    desk.said();
+    desk.line("/quit");
+    assert!(desk.note().contains("cook soup"));
+    assert_eq!(desk.session.finished(), Some(End::Code(exit::NOT_COMPLETED)));
+}
+
+#[test]
 fn threads_are_listed_and_gone_to_by_number_or_id() {
     let mut desk = Desk::live(&Log::new(), AttachArgs::default());
     let ids: Vec<ThreadId> =

@@ -7,9 +7,10 @@ use super::super::{
     standing::{Manner, Sight, Standing, Turn},
 };
 
-const PERSON: Manner = Manner { wakes: false, stays: true };
-const PROGRAM: Manner = Manner { wakes: false, stays: false };
-const WAKER: Manner = Manner { wakes: true, stays: false };
+const PERSON: Manner = Manner { wakes: false, stays: true, waits: false };
+const PROGRAM: Manner = Manner { wakes: false, stays: false, waits: false };
+const WAKER: Manner = Manner { wakes: true, stays: false, waits: false };
+const WAITER: Manner = Manner { wakes: true, stays: false, waits: true };
 
 struct Desk {
     standing: Standing,
@@ -160,6 +161,16 @@ fn sleep_ends_it_unless_somebody_stays_or_it_is_to_be_woken() {
     let due = waker.standing.poll_timeout().unwrap();
     waker.now = due;
     assert_eq!(waker.look(), [Turn::Wake]);
+}
+
+#[test]
+fn who_only_waits_wakes_to_begin_with_and_never_what_somebody_put_to_sleep_later() {
+    let mut waiter = Desk::new(WAITER);
+    assert!(waiter.phase(ConnectionPhase::Asleep).contains(&Turn::Wake));
+    waiter.phase(ConnectionPhase::Connected);
+    waiter.wait(60_000);
+    let turns = waiter.phase(ConnectionPhase::Asleep);
+    assert!(turns.contains(&Turn::EndsAsleep) && !turns.contains(&Turn::Wake), "{turns:?}");
 }
 
 #[test]
