@@ -12,7 +12,7 @@ use crate::{
     families::{Absence, Families, MountId, ShellRows},
     route::Address,
     settled::SettledThreads,
-    shell::{CachedShell, ShellList, ShellState},
+    shell::{CachedShell, Shell, ShellList, ShellState},
     steady::Seen,
     supervisor::Input,
     threads::{ConsumerId, Held, StreamId, Threads, WriteId},
@@ -60,8 +60,7 @@ impl HostLink {
 
     /// The rows of the list.
     pub(crate) fn rows(&self) -> &ShellRows {
-        static NONE: ShellRows = ShellRows::new();
-        self.shell.state().list.as_ref().map_or(&NONE, ShellList::map)
+        rows_of(&self.shell)
     }
 
     /// What the lists side by side need to know of it.
@@ -194,9 +193,7 @@ impl HostLink {
         now: Instant,
         thread: ThreadId,
     ) -> Result<MountId, Failure> {
-        let rows = self.shell.state().list.as_ref().map(ShellList::map);
-        static NONE: ShellRows = ShellRows::new();
-        let mounted = self.families.mount(now, rows.unwrap_or(&NONE), thread);
+        let mounted = self.families.mount(now, rows_of(&self.shell), thread);
         self.settle(now);
         mounted
     }
@@ -208,9 +205,7 @@ impl HostLink {
 
     /// Whether a thread that has no row is gone. Asks the host where it is not known.
     pub(crate) fn absence(&mut self, now: Instant, thread: ThreadId) -> Absence {
-        static NONE: ShellRows = ShellRows::new();
-        let rows = self.shell.state().list.as_ref().map(ShellList::map);
-        let absence = self.families.absence(now, rows.unwrap_or(&NONE), thread);
+        let absence = self.families.absence(now, rows_of(&self.shell), thread);
         self.settle(now);
         absence
     }
@@ -229,4 +224,10 @@ impl HostLink {
         self.settled.load_more(now);
         self.settle(now);
     }
+}
+
+/// The rows of a list; none while there is no list.
+fn rows_of(shell: &Shell) -> &ShellRows {
+    static NONE: ShellRows = ShellRows::new();
+    shell.state().list.as_ref().map_or(&NONE, ShellList::map)
 }

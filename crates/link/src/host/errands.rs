@@ -62,15 +62,26 @@ impl HostLink {
         self.drawn
     }
 
-    /// Sends a request that brings its own proof.
-    pub(super) fn send(&mut self, request: Request, purpose: Purpose) -> u64 {
+    /// Waits for what comes of a request from here on. `request` is what is still to be sent, with
+    /// a token.
+    fn enlist(&mut self, purpose: Purpose, request: Option<Request>) -> u64 {
         let number = self.draw();
-        if let Some(way) = self.way.clone() {
+        let errand = Errand { purpose, request, caller: None, access: None, again: false };
+        self.errands.insert(number, errand);
+        number
+    }
+
+    /// Sends a request that brings its own proof, the way that was taken last.
+    pub(super) fn send(&mut self, request: Request, purpose: Purpose) -> u64 {
+        self.send_by(self.way.clone(), request, purpose)
+    }
+
+    fn send_by(&mut self, way: Option<Way>, request: Request, purpose: Purpose) -> u64 {
+        let number = self.enlist(purpose, None);
+        if let Some(way) = way {
             let ask = self.ask(number);
             self.effects.push_back(Effect::Ask { ask, way, request });
         }
-        let errand = Errand { purpose, request: None, caller: None, access: None, again: false };
-        self.errands.insert(number, errand);
         number
     }
 
@@ -88,11 +99,8 @@ impl HostLink {
             let failure = Failure::new(FailureReason::Transport, detail);
             return self.deliver(now, purpose, Err(failure));
         }
-        let number = self.draw();
         let request = Request { etag, ..Request::get(path, Proof::None) };
-        let errand =
-            Errand { purpose, request: Some(request), caller: None, access: None, again: false };
-        self.errands.insert(number, errand);
+        let number = self.enlist(purpose, Some(request));
         self.advance(now, number);
     }
 
@@ -206,12 +214,7 @@ impl HostLink {
             ..Request::post(format!("/api/environments/{env}/grant"), Proof::None, body)
         };
         let way = Way { address: platform.clone(), platform: Some(platform) };
-        let number = self.draw();
-        let ask = self.ask(number);
-        self.effects.push_back(Effect::Ask { ask, way, request });
-        let purpose = Purpose::Grant(renewal);
-        let errand = Errand { purpose, request: None, caller: None, access: None, again: false };
-        self.errands.insert(number, errand);
+        self.send_by(Some(way), request, Purpose::Grant(renewal));
     }
 
     fn answered(&mut self, now: Instant, caller: CallerId, answer: Result<Access, Failure>) {

@@ -1,6 +1,6 @@
 //! `status`: what the connection to each environment and paired host is doing, and why.
 
-use std::{process::ExitCode, time::Duration};
+use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use wakeful_client::{clock, runtime};
@@ -21,9 +21,6 @@ use crate::{
     connect,
     output::{self, Output, printable},
 };
-
-/// How long hosts that can answer are waited for.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// `wakeful status`.
 pub(super) async fn status(
@@ -56,7 +53,7 @@ async fn run(
     if follow {
         return watch(client, only, false, Watched::Connections(text), output).await;
     }
-    hosts::settle(client, only, false, PATIENCE).await;
+    hosts::settle(client, only, false, hosts::PATIENCE).await;
     let view = hosts::view(client, only, Rows::Live);
     if only.is_none() && view.hosts.is_empty() && view.platforms.is_empty() {
         return Err(ClientError::NotSignedIn.into());

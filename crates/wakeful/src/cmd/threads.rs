@@ -11,7 +11,7 @@ mod state;
 mod table;
 mod watch;
 
-use std::{process::ExitCode, time::Duration};
+use std::process::ExitCode;
 
 use wakeful_client::runtime;
 use wakeful_link::platform::PlatformState;
@@ -25,7 +25,9 @@ pub(super) use self::{
 };
 use super::{
     args::ThreadsArgs,
-    hosts::{self, Countdown, Rows, View, WAKING, failure::HostFailure, platform_words, words},
+    hosts::{
+        self, Countdown, PATIENCE, Rows, View, WAKING, failure::HostFailure, platform_words, words,
+    },
     which,
 };
 use crate::{
@@ -33,9 +35,6 @@ use crate::{
     connect,
     output::{Output, printable, to_stderr},
 };
-
-/// How long hosts that can answer are waited for.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// `wakeful threads`.
 pub(super) async fn threads(

@@ -22,7 +22,7 @@ use wakeful_wire::{EnvId, HostId, Timestamp};
 pub(super) use self::{
     json::{connection_json, connection_value, platform_json},
     reaching::{Tries, WAKING, call, call_until_known, connected, failed},
-    waiting::{settle, until},
+    waiting::{PATIENCE, settle, until},
     words::{Countdown, data_words, phase_word, platform_words, words},
 };
 use super::which::PAIRED;

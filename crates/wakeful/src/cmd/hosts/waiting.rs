@@ -13,6 +13,9 @@ use wakeful_link::{
 };
 use wakeful_wire::{EnvId, HostId};
 
+/// How long hosts that can answer are waited for.
+pub(in crate::cmd) const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Waits until `look` finds something, which it is asked at the beginning and after each change.
 /// Nothing if it does not in time.
 pub(in crate::cmd) async fn until<T>(
